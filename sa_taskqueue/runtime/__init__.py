@@ -1,0 +1,1 @@
+"""Runs store functions over an Engine or an AsyncEngine, and carries wake-ups."""

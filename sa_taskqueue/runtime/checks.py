@@ -1,0 +1,84 @@
+"""What a worker refuses at its start, each with a named error that says what to do."""
+
+from __future__ import annotations
+
+from sqlalchemy import URL, Connection
+from sqlalchemy.pool import NullPool, Pool, QueuePool
+
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.exceptions import AutocommitEngine, InMemoryDatabase, InvalidSetting, TaskQueueError
+
+UNLIMITED = 1_000_000
+
+
+def pool_capacity(pool: Pool) -> int:
+    """How many connections the pool gives out at once."""
+    if isinstance(pool, NullPool):
+        return UNLIMITED
+    if not isinstance(pool, QueuePool):
+        return 1
+    overflow = pool._max_overflow
+    return UNLIMITED if overflow < 0 or pool.size() == 0 else pool.size() + overflow
+
+
+def refuse_small_pool(pool: Pool, needed: int) -> None:
+    """InvalidSetting if the worker would wait for ever for its own connections."""
+    capacity = pool_capacity(pool)
+    if capacity < needed:
+        raise InvalidSetting(
+            setting="pool_size + max_overflow",
+            value=capacity,
+            reason=f"the worker holds {needed} connections at once; create the engine with pool_size={needed} or more",
+        )
+
+
+def refuse_autocommit(connection: Connection) -> None:
+    """AutocommitEngine if statements are committed one by one: a claim or an enqueue could not be undone."""
+    if _declared_autocommit(connection) or _driver_autocommit(connection):
+        raise AutocommitEngine()
+
+
+def refuse_memory(connection: Connection, adapter: Adapter) -> None:
+    """InMemoryDatabase if every connection of the engine sees a database of its own."""
+    if adapter.private_to_connection(connection.engine.url):
+        raise InMemoryDatabase()
+
+
+def unreachable(url: URL, error: Exception) -> TaskQueueError:
+    """The error for a start that got no connection; the password is not shown."""
+    return InvalidSetting(
+        setting="engine",
+        value=url.render_as_string(hide_password=True),
+        reason=f"no connection could be made ({error}); check host, port, database, user and password, and that the server runs",
+    )
+
+
+def _declared_autocommit(connection: Connection) -> bool:
+    """AUTOCOMMIT set for the engine or its connections, which hides from the driver until a transaction begins."""
+    return connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+
+
+def _driver_autocommit(connection: Connection) -> bool:
+    """What the driver says, in a transaction begun as a session's would be (events of the engine may send BEGIN)."""
+    with connection.begin():
+        driver = connection.connection.dbapi_connection
+        in_transaction = getattr(driver, "in_transaction", False)
+        return _autocommit_setting(connection) and in_transaction is not True
+
+
+def _autocommit_setting(connection: Connection) -> bool:
+    """The driver's setting without a round trip. `detect_autocommit_setting` is absent before SQLAlchemy 2.0.44."""
+    dbapi_connection = connection.connection.dbapi_connection
+    detect = getattr(connection.dialect, "detect_autocommit_setting", None)
+    if detect is not None:
+        try:
+            return bool(detect(dbapi_connection))
+        except NotImplementedError:
+            pass
+    autocommit = getattr(dbapi_connection, "autocommit", None)
+    if isinstance(autocommit, bool):
+        return autocommit
+    get_autocommit = getattr(dbapi_connection, "get_autocommit", None)
+    if get_autocommit is not None:
+        return bool(get_autocommit())
+    return getattr(dbapi_connection, "isolation_level", "") is None and hasattr(dbapi_connection, "in_transaction")

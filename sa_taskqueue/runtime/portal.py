@@ -1,0 +1,89 @@
+"""The one place that tells an Engine from an AsyncEngine; everything below it is sync functions over Connection."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.runtime import checks
+from sa_taskqueue.runtime.lane import Lane
+from sa_taskqueue.runtime.links import Link, LoopLink, Prepare, ThreadLink
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+
+class Portal:
+    """Gives out lanes over one engine. It belongs to the process and the event loop that started it."""
+
+    def __init__(self, engine: Engine | AsyncEngine) -> None:
+        self.engine = engine
+        self.sync_engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
+        self._adapter: Adapter | None = None
+        self._lanes: list[Lane] = []
+        self._process = os.getpid()
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the engine is an AsyncEngine."""
+        return self.engine is not self.sync_engine
+
+    @property
+    def adapter(self) -> Adapter:
+        """The adapter of the server, known after `start`."""
+        if self._adapter is None:
+            raise RuntimeError("Portal.start() comes first: the adapter depends on the server's version")
+        return self._adapter
+
+    async def start(self, *, connections: int = 1) -> None:
+        """Connect once and refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, a pool below `connections`."""
+        checks.refuse_small_pool(self.sync_engine.pool, connections)
+        link = self._link("start", self._recognise)
+        try:
+            await link.call(lambda connection: None)
+        except (DBAPIError, OSError, ArgumentError, NoSuchModuleError) as error:
+            raise checks.unreachable(self.sync_engine.url, error) from error
+        finally:
+            await link.close()
+
+    def lane(self, name: str) -> Lane:
+        """A lane of that name, which opens its connection at its first operation."""
+        if os.getpid() != self._process:
+            raise InvalidSetting(setting="Portal", value="used after fork", reason="make the worker in the child process")
+        lane = Lane(name, self._link(name, self._prepare), self.adapter)
+        self._lanes.append(lane)
+        return lane
+
+    async def aclose(self) -> None:
+        """Close the connections of all lanes."""
+        while self._lanes:
+            await self._lanes.pop().aclose()
+
+    def _link(self, name: str, prepare: Prepare) -> Link:
+        if isinstance(self.engine, Engine):
+            return ThreadLink(name, self.engine, prepare)
+        return LoopLink(self.engine, prepare)
+
+    def _recognise(self, connection: Connection) -> None:
+        checks.refuse_autocommit(connection)
+        self._adapter = adapter_for(connection.dialect)
+        checks.refuse_memory(connection, self._adapter)
+
+    def _prepare(self, connection: Connection) -> None:
+        apply_worker_settings(connection, self.adapter)
+
+
+def apply_worker_settings(connection: Connection, adapter: Adapter) -> None:
+    """READ COMMITTED and the short lock timeout, once per connection: per checkout they cost 0.9 to 2.3 ms on MySQL."""
+    isolation = adapter.worker_isolation
+    if isolation is not None:
+        connection.execution_options(isolation_level=isolation)
+    for statement in adapter.worker_settings():
+        connection.exec_driver_sql(statement)
+    connection.commit()
