@@ -1,0 +1,61 @@
+"""What a worker needs from a reservation strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+if TYPE_CHECKING:
+    from sa_taskqueue.adapters.base import Adapter
+    from sa_taskqueue.store import Claimed, Settlement, TaskStore
+
+Pair = tuple[UUID, int]
+"""A held task as every guarded write names it: (id, epoch)."""
+
+
+class Reservation(Protocol):
+    """A strategy by which tasks are taken, held and finished.
+
+    One object serves one worker. The worker calls `bind` once, before anything else. All other methods take a
+    Connection that is already in a transaction, run in whatever thread owns that connection, and never commit: the
+    worker commits when they return. A method that takes pairs changes only rows still held under that epoch, and
+    returns the ids it did change.
+    """
+
+    name: str
+    """The word of `--reservation`."""
+
+    renewed: bool
+    """Whether what is held ends by itself, so that the worker must renew it."""
+
+    claims_in_work: bool
+    """Whether the claim's transaction is also that of the work and the finish, so that each slot claims for itself."""
+
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
+        """Learn the table, the database and the worker's name. UnsupportedReservation if the database cannot carry it."""
+        ...
+
+    def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
+        """Take up to `limit` due tasks of one queue, in the order of priority."""
+        ...
+
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
+        """Hold the tasks for `lease` more seconds from now; the ids that are still held."""
+        ...
+
+    def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
+        """Finish the tasks and end the hold, all in this transaction; the ids that were still held."""
+        ...
+
+    def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:
+        """Give the tasks back without counting the attempt, due after `delay` seconds."""
+        ...
+
+    def give_back_unknown(
+        self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
+    ) -> set[UUID]:
+        """As `release`, for names this worker does not know; FAILED with code `unknown_task` when older than `fail_after`."""
+        ...

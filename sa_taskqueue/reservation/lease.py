@@ -1,0 +1,60 @@
+"""The default strategy: a claim writes `reserved_until`, and whoever holds the row renews it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from sa_taskqueue.reservation.base import Pair
+
+if TYPE_CHECKING:
+    from sa_taskqueue.adapters.base import Adapter
+    from sa_taskqueue.store import ClaimMemory, Claimed, Settlement, TaskStore
+
+
+class Lease:
+    """Claims by writing the row: RUNNING until `reserved_until`, epoch and attempt raised.
+
+    Works on every database. No two unexpired leases exist for one task, and a holder whose lease was taken over
+    changes nothing, because every write names the epoch it was claimed under.
+    """
+
+    name = "lease"
+    renewed = True
+    claims_in_work = False
+
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
+        """Remember the table and what each claim writes; every database carries this strategy."""
+        self._store = store
+        self._lease = lease
+        self._by = by
+        self._memories: dict[str, ClaimMemory] = {}
+
+    def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
+        """One batch, by the claim shape of the database."""
+        return self._store.claim(connection, queue, limit, lease=self._lease, by=self._by, memory=self._memory(queue))
+
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
+        """Move `reserved_until`; rows locked by somebody else's transaction are not waited for."""
+        return self._store.renew(connection, held, lease=lease)
+
+    def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
+        """Write the outcomes, guarded by the epoch; the lease ends with the status."""
+        return self._store.settle(connection, settlements)
+
+    def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:
+        """NEW again, or SCHEDULED after `delay` seconds, with the attempt taken off."""
+        return self._store.release(connection, held, delay=delay)
+
+    def give_back_unknown(
+        self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
+    ) -> set[UUID]:
+        """SCHEDULED again for a worker that knows the name."""
+        return self._store.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+
+    def _memory(self, queue: str) -> ClaimMemory | None:
+        """How far this worker has claimed in the queue: it then does not walk over the dead rows in front."""
+        return self._memories.setdefault(queue, self._store.claim_memory())

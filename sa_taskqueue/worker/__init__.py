@@ -1,0 +1,1 @@
+"""The loop that claims tasks, runs their handlers and finishes them."""

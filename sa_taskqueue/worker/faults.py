@@ -1,0 +1,36 @@
+"""Named points at which a test may end the process or raise; without a hook a point is one comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+POINTS = frozenset(
+    {
+        "claim.before_commit",
+        "claim.after_commit",
+        "handler.start",
+        "handler.done_before_complete",
+        "complete.before_commit",
+        "complete.after_commit",
+        "fail.before_commit",
+        "release.before_commit",
+        "renew.before_send",
+        "take_over.before_commit",
+        "promote.before_commit",
+    }
+)
+"""Every point of the worker. `docs` and the crash tests read this list."""
+
+_hook: Callable[[str], None] | None = None
+
+
+def point(name: str) -> None:
+    """Call the installed hook with the name of the point just reached, from whatever thread reached it."""
+    if _hook is not None:
+        _hook(name)
+
+
+def install(hook: Callable[[str], None] | None) -> None:
+    """Set the hook of this process, or take it away with None. For tests only."""
+    global _hook
+    _hook = hook

@@ -1,0 +1,124 @@
+"""What this worker holds: every claimed task until its finish is committed, with the deadline until which it is trusted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from sa_taskqueue.store import Claimed
+
+
+class HeldTask:
+    """One claimed task. `deadline` and `lease` are written by the renewal, the rest by whoever runs the task."""
+
+    __slots__ = ("_event", "claimed", "deadline", "finishing", "lease", "lost")
+
+    def __init__(self, claimed: Claimed, deadline: float, lease: float) -> None:
+        self.claimed = claimed
+        self.deadline = deadline
+        """Monotonic seconds, safety margin already taken off: after it the task is not started and its finish not sent."""
+        self.lease = lease
+        """Seconds by which the next renewal holds it; `extend` raises it."""
+        self.lost = False
+        """Whether the lease was lost, or given up after a timeout."""
+        self.finishing = False
+        """Its finish is on its way: a renewal that does not find the row has not lost it."""
+        self._event: threading.Event | None = None
+
+    def lost_event(self) -> threading.Event:
+        """The event a handler waits on. Made when asked for, because it costs more than a claim's share."""
+        with _event_lock:
+            if self._event is None:
+                self._event = threading.Event()
+                if self.lost:
+                    self._event.set()
+            return self._event
+
+    def lose(self) -> None:
+        """Tell the handler that the task is no longer its own."""
+        with _event_lock:
+            self.lost = True
+            if self._event is not None:
+                self._event.set()
+
+
+_event_lock = threading.Lock()
+
+
+class HeldTasks:
+    """The held tasks of one worker, by id. Every method may be called from every thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tasks: dict[UUID, HeldTask] = {}
+        self.owns_write_lock = False
+        """A handler's transaction of this process holds SQLite's only write lock: nobody can take a task over meanwhile."""
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, claimed: Claimed, deadline: float, lease: float) -> HeldTask:
+        """Hold one claimed task until `deadline` (monotonic, margin taken off)."""
+        return self.add_all([claimed], deadline, lease)[0]
+
+    def add_all(self, claims: Sequence[Claimed], deadline: float, lease: float) -> list[HeldTask]:
+        """Hold one claim's tasks, which share their deadline."""
+        tasks = [HeldTask(claimed, deadline, lease) for claimed in claims]
+        with self._lock:
+            self._tasks.update((task.claimed.id, task) for task in tasks)
+        return tasks
+
+    def remove(self, id: UUID) -> None:
+        """Forget a task that is finished, given back or lost."""
+        with self._lock:
+            self._tasks.pop(id, None)
+
+    def remove_all(self, ids: Iterable[UUID]) -> None:
+        """Forget the tasks of one finished batch."""
+        with self._lock:
+            for id in ids:
+                self._tasks.pop(id, None)
+
+    def get(self, id: UUID) -> HeldTask | None:
+        """The held task, or None once it is forgotten."""
+        return self._tasks.get(id)
+
+    def pairs(self) -> list[tuple[UUID, int]]:
+        """(id, epoch) of every held task that is not lost."""
+        return [pair for pairs in self.by_lease().values() for pair in pairs]
+
+    def by_lease(self) -> dict[float, list[tuple[UUID, int]]]:
+        """The pairs grouped by the seconds for which they are to be renewed."""
+        groups: dict[float, list[tuple[UUID, int]]] = {}
+        with self._lock:
+            for task in self._tasks.values():
+                if not task.lost:
+                    groups.setdefault(task.lease, []).append((task.claimed.id, task.claimed.epoch))
+        return groups
+
+    def renewed(self, ids: Collection[UUID], until: float) -> None:
+        """Trust these tasks until `until` (monotonic at sending + lease - margin); a deadline never moves back."""
+        with self._lock:
+            for id in ids:
+                task = self._tasks.get(id)
+                if task is not None and task.deadline < until:
+                    task.deadline = until
+
+    def mark_lost(self, id: UUID) -> HeldTask | None:
+        """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was known to be lost."""
+        with self._lock:
+            task = self._tasks.get(id)
+            if task is None or task.finishing or task.lost:
+                return None
+            task.lose()
+            return task
+
+    def expired(self, now: float) -> list[HeldTask]:
+        """The tasks whose deadline has passed and which are neither lost nor being finished."""
+        with self._lock:
+            return [
+                task for task in self._tasks.values() if task.deadline <= now and not task.lost and not task.finishing
+            ]
