@@ -1,0 +1,91 @@
+"""The statuses of a task, the moves between them, and the outcomes a handler may choose."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+
+
+class Status(enum.StrEnum):
+    """Where a task stands; the value is what the column holds."""
+
+    SCHEDULED = "SCHEDULED"
+    NEW = "NEW"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+TERMINAL: frozenset[Status] = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+
+# RUNNING to NEW is a release or a take-over, to SCHEDULED a retry or a snooze; FAILED and CANCELLED are
+# left only by an operator. A waiting task may be replaced, which moves it between NEW and SCHEDULED.
+TRANSITIONS: Mapping[Status, frozenset[Status]] = MappingProxyType(
+    {
+        Status.SCHEDULED: frozenset({Status.NEW, Status.SCHEDULED, Status.CANCELLED}),
+        Status.NEW: frozenset({Status.RUNNING, Status.NEW, Status.SCHEDULED, Status.CANCELLED}),
+        Status.RUNNING: frozenset({Status.NEW, Status.SCHEDULED}) | TERMINAL,
+        Status.COMPLETED: frozenset(),
+        Status.FAILED: frozenset({Status.NEW, Status.SCHEDULED}),
+        Status.CANCELLED: frozenset({Status.NEW, Status.SCHEDULED}),
+    }
+)
+
+
+def allowed(old: Status, new: Status) -> bool:
+    """Tell whether a task may move from one status to another."""
+    return new in TRANSITIONS[old]
+
+
+class Outcome(Exception):
+    """What a handler decides about its task; it may be returned or raised."""
+
+
+class Complete(Outcome):
+    """The task is done; ``result`` is stored if the task was registered with ``store_result=True``."""
+
+    def __init__(self, result: object = None) -> None:
+        super().__init__(result)
+        self.result = result
+
+
+class Retry(Outcome):
+    """Run the task again. ``after`` is a timedelta or seconds; None asks the retry policy."""
+
+    def __init__(self, after: timedelta | float | None = None, reason: str = "") -> None:
+        super().__init__(after, reason)
+        self.after = None if after is None else _seconds(after)
+        self.reason = reason
+
+
+class Snooze(Outcome):
+    """Put the task off for a timedelta or seconds, without counting the attempt."""
+
+    def __init__(self, after: timedelta | float) -> None:
+        super().__init__(after)
+        self.after = _seconds(after)
+
+
+class Cancel(Outcome):
+    """The task is not needed any more; the handler's work in its session is kept."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Fail(Outcome):
+    """The task failed for good, whatever attempts are left."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _seconds(after: timedelta | float) -> float:
+    """Seconds from now; less than none is none, because a handler that ran long often asks for the past."""
+    seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
+    return seconds if seconds > 0 else 0.0

@@ -1,0 +1,116 @@
+"""Named events for whoever measures the queue; OpenTelemetry and Prometheus listen from outside.
+
+A listener is called in the thread where the event happens and must return quickly. Hot paths ask
+`listening()` before they build an event. Logs go to the loggers named ``sa_taskqueue.*``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+logger = logging.getLogger("sa_taskqueue.telemetry")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TasksEnqueued(Event):
+    """Tasks were stored in an open transaction, which may still be rolled back."""
+
+    queue: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksClaimed(Event):
+    """A worker took tasks for itself; ``seconds`` is the time the claim took."""
+
+    queue: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded(Event):
+    """A handler returned and its outcome is stored; ``status`` SCHEDULED is a retry or a snooze."""
+
+    id: UUID
+    name: str
+    queue: str
+    status: str
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesLost(Event):
+    """A worker may not finish these tasks any more; others hold them or will."""
+
+    ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TasksTakenOver(Event):
+    """Leases had ended without a finish: freed tasks run again, failed ones crashed too often."""
+
+    freed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPromoted(Event):
+    """Scheduled tasks fell due and became free."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksPruned(Event):
+    """Old rows were deleted."""
+
+    status: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost(Event):
+    """A held connection broke and is made anew."""
+
+    lane: str
+
+
+Listener = Callable[[Event], None]
+
+_listeners: tuple[Listener, ...] = ()
+
+
+def subscribe(listener: Listener) -> Callable[[], None]:
+    """Call ``listener`` with every event from now on; the returned function ends that."""
+    global _listeners
+    _listeners = (*_listeners, listener)
+
+    def unsubscribe() -> None:
+        global _listeners
+        _listeners = tuple(each for each in _listeners if each is not listener)
+
+    return unsubscribe
+
+
+def listening() -> bool:
+    """Tell whether anybody would receive an event."""
+    return bool(_listeners)
+
+
+def emit(event: Event) -> None:
+    """Hand an event to all listeners; one that raises is logged and never harms a task."""
+    for listener in _listeners:
+        try:
+            listener(event)
+        except Exception:
+            logger.exception("a telemetry listener failed on %s", type(event).__name__)
