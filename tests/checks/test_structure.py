@@ -1,0 +1,98 @@
+"""The rules on how the code is cut. The layers themselves are checked by import-linter (`lint-imports`)."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.checks.source import PACKAGE, ROOT, Source, in_package, sources
+
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 80
+
+PROJECT = sources(*(ROOT / name for name in ("sa_taskqueue", "tests", "benchmarks", "examples")))
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    long = {source.name: lines for source in PROJECT if (lines := source.text.count("\n")) > MAX_MODULE_LINES}
+    assert not long
+
+
+def test_no_function_is_longer_than_80_lines() -> None:
+    long = [
+        f"{source.name}:{node.lineno} {node.name}"
+        for source in PROJECT
+        for node in source.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+    assert not long
+
+
+def test_only_adapters_look_at_the_dialect() -> None:
+    """What differs between databases is asked of the adapter, never decided by the dialect's name."""
+    found = [
+        f"{source.name}:{node.lineno}"
+        for source in in_package()
+        if not source.path.is_relative_to(PACKAGE / "adapters")
+        for node in source.nodes
+        if isinstance(node, ast.Attribute)
+        and (
+            (node.attr == "name" and isinstance(node.value, ast.Attribute | ast.Name) and _last(node.value) == "dialect")
+            or node.attr in {"get_backend_name", "is_mariadb"}
+        )
+    ]
+    assert not found
+
+
+def test_the_database_side_and_the_registry_know_no_asyncio() -> None:
+    found = [
+        f"{source.name}:{line} {module}"
+        for source in in_package("adapters", "models", "store", "queue", "codec")
+        for module, line in source.imports()
+        if module.partition(".")[0] == "asyncio" or module.startswith("sqlalchemy.ext.asyncio")
+    ]
+    assert not found
+
+
+def test_only_the_store_executes_statements() -> None:
+    """Others hand it a connection. The runtime sets up connections and transactions, which needs statements of its own."""
+    allowed = [PACKAGE / "store", PACKAGE / "runtime", PACKAGE / "session" / "sqlite.py", PACKAGE / "demo"]
+    found = [
+        f"{source.name}:{call.lineno}"
+        for source in in_package()
+        if not any(source.path.is_relative_to(path) for path in allowed)
+        for call in source.calls("execute", "exec_driver_sql", "executemany", "scalars")
+    ]
+    assert not found
+
+
+def test_asyncio_of_sqlalchemy_is_imported_where_it_is_used() -> None:
+    """It needs greenlet, which SQLAlchemy 2.1 no longer installs by itself."""
+    found = [
+        f"{source.name}:{node.lineno}"
+        for source in in_package()
+        for node in _imported_at_once(source)
+        if (getattr(node, "module", None) or node.names[0].name).startswith("sqlalchemy.ext.asyncio")
+    ]
+    assert not found
+
+
+def test_tests_wait_for_conditions_instead_of_sleeping() -> None:
+    found = [
+        f"{source.name}:{call.lineno}"
+        for source in sources(ROOT / "tests")
+        if source.name != "tests/support.py"
+        for call in source.calls("sleep")
+    ]
+    assert not found
+
+
+def _last(node: ast.Attribute | ast.Name) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def _imported_at_once(source: Source) -> list[ast.Import | ast.ImportFrom]:
+    """The imports that run with the module: at its top level, outside `if TYPE_CHECKING`."""
+    tree = source.nodes[0]
+    assert isinstance(tree, ast.Module)
+    return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
