@@ -37,6 +37,7 @@
      |    +-- DuplicateTask
      |    +-- TaskRunning
      +-- QueueDatabaseError            the database refused or could not answer
+     |    +-- ServerUnreachable
      |    +-- SchemaMissing
      |    +-- SchemaOutdated
      |    +-- ReadOnlyDatabase
@@ -359,6 +360,15 @@ class QueueDatabaseError(TaskQueueError):
     """The database could not do what the task queue asked."""
 
     code = "database"
+
+
+class ServerUnreachable(QueueDatabaseError):
+    """No connection could be made to {url}: {reason}. Check host, port, database name, user and password, and that the
+    server is running."""
+
+    code = "server_unreachable"
+    url: str
+    reason: str
 
 
 class SchemaMissing(QueueDatabaseError):

@@ -6,7 +6,7 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from sa_taskqueue.adapters.base import Adapter
-from sa_taskqueue.exceptions import AutocommitEngine, InMemoryDatabase, InvalidSetting, TaskQueueError
+from sa_taskqueue.exceptions import AutocommitEngine, InMemoryDatabase, InvalidSetting, ServerUnreachable
 
 UNLIMITED = 1_000_000
 
@@ -25,32 +25,35 @@ def refuse_small_pool(pool: Pool, needed: int) -> None:
     """InvalidSetting if the worker would wait for ever for its own connections."""
     capacity = pool_capacity(pool)
     if capacity < needed:
-        raise InvalidSetting(
-            setting="pool_size + max_overflow",
-            value=capacity,
-            reason=f"the worker holds {needed} connections at once; create the engine with pool_size={needed} or more",
-        )
+        raise pool_too_small(capacity, needed)
+
+
+def pool_too_small(capacity: int, needed: int) -> InvalidSetting:
+    """The error for a pool that cannot serve the connections held at once."""
+    allowed = f"at least {needed}, because the worker holds so many connections at once: create_engine(pool_size={needed})"
+    return InvalidSetting(setting="pool_size + max_overflow", value=capacity, allowed=allowed)
 
 
 def refuse_autocommit(connection: Connection) -> None:
     """AutocommitEngine if statements are committed one by one: a claim or an enqueue could not be undone."""
     if _declared_autocommit(connection) or _driver_autocommit(connection):
-        raise AutocommitEngine()
+        raise AutocommitEngine(engine=_shown(connection.engine.url))
 
 
 def refuse_memory(connection: Connection, adapter: Adapter) -> None:
     """InMemoryDatabase if every connection of the engine sees a database of its own."""
     if adapter.private_to_connection(connection.engine.url):
-        raise InMemoryDatabase()
+        raise InMemoryDatabase(url=_shown(connection.engine.url))
 
 
-def unreachable(url: URL, error: Exception) -> TaskQueueError:
-    """The error for a start that got no connection; the password is not shown."""
-    return InvalidSetting(
-        setting="engine",
-        value=url.render_as_string(hide_password=True),
-        reason=f"no connection could be made ({error}); check host, port, database, user and password, and that the server runs",
-    )
+def unreachable(url: URL, error: Exception) -> ServerUnreachable:
+    """The error for a start that got no connection."""
+    reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    return ServerUnreachable(url=_shown(url), reason=reason)
+
+
+def _shown(url: URL) -> str:
+    return url.render_as_string(hide_password=True)
 
 
 def _declared_autocommit(connection: Connection) -> bool:

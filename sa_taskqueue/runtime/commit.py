@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
@@ -9,7 +10,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from sa_taskqueue.adapters.base import Adapter, ErrorKind
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.exceptions import CommitUnknown
 
 P = ParamSpec("P")
@@ -28,10 +30,12 @@ def transact(
         raise
     try:
         connection.commit()
+    except asyncio.CancelledError as error:
+        raise CommitUnknown from error
     except DBAPIError as error:
         undo(connection)
         if adapter.classify(error) is ErrorKind.DISCONNECT:
-            raise CommitUnknown() from error
+            raise CommitUnknown from error
         raise
     return result
 

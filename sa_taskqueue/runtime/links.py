@@ -6,20 +6,22 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.runtime.sockets import cut
+from sa_taskqueue.runtime.threads import OneThread
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-P = ParamSpec("P")
 R = TypeVar("R")
 Prepare = Callable[[Connection], None]
+
+CUT_PATIENCE = 10.0
+"""Seconds a driver may take to notice that its socket is shut; SQLite, which has none, to reach its busy timeout of 5 s."""
 
 
 class Link(ABC):
@@ -31,66 +33,88 @@ class Link(ABC):
         """Whether there is a prepared connection."""
 
     @abstractmethod
-    async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the function with the connection, opening it first if need be. Cancelling it cuts the connection."""
+    async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
+        """Run the step with the connection, opening it first if need be.
+
+        After `timeout` seconds, or when cancelled, the connection is cut. TimeoutError: the driver ignored even that.
+        """
 
     @abstractmethod
     async def discard(self) -> None:
-        """Drop a connection that is broken; the next call opens another."""
+        """Drop a connection that may be broken, without waiting for it; the next call opens another."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Drop the connection for good."""
+        """Close the connection for good."""
 
 
-class ThreadLink(Link):
-    """Over an Engine: a thread of its own, because drivers such as sqlite3 tie a connection to its thread."""
+class _Seat:
+    """A thread and the connection that only this thread touches: sqlite3 ties a connection to its thread."""
 
     def __init__(self, name: str, engine: Engine, prepare: Prepare) -> None:
+        self.thread = OneThread(name)
+        self.connection: Connection | None = None
         self._engine = engine
         self._prepare = prepare
-        self._connection: Connection | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"sa_taskqueue-{name}")
 
-    @property
-    def is_open(self) -> bool:
-        return self._connection is not None
+    def opened(self) -> Connection:
+        if self.connection is not None and self.connection.invalidated:
+            self.drop()
+        if self.connection is None:
+            self.connection = opened(self._engine, self._prepare)
+        return self.connection
 
-    async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        def step() -> R:
-            return function(self._opened(), *args, **kwargs)
-
-        return await self._hop(step)
-
-    async def discard(self) -> None:
-        await self._hop(self._drop)
-
-    async def close(self) -> None:
-        await self.discard()
-        self._thread.shutdown(wait=False)
-
-    async def _hop(self, step: Callable[[], R]) -> R:
-        future = self._thread.submit(step)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            if self._connection is not None and not future.done():
-                cut(self._connection)
-            raise
-
-    def _opened(self) -> Connection:
-        if self._connection is None:
-            self._connection = opened(self._engine, self._prepare)
-        return self._connection
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
+    def drop(self) -> None:
+        connection, self.connection = self.connection, None
         if connection is not None:
             drop(connection)
 
 
+class ThreadLink(Link):
+    """Over an Engine."""
+
+    def __init__(self, name: str, engine: Engine, prepare: Prepare) -> None:
+        self._name = f"sa_taskqueue-{name}"
+        self._engine = engine
+        self._prepare = prepare
+        self._seat = _Seat(self._name, engine, prepare)
+
+    @property
+    def is_open(self) -> bool:
+        return self._seat.connection is not None
+
+    async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
+        seat = self._seat
+        future = asyncio.wrap_future(seat.thread.submit(lambda: step(seat.opened())))
+        try:
+            done, _ = await asyncio.wait([future], timeout=timeout)
+            if not done:
+                _cut(seat.connection)
+                done, _ = await asyncio.wait([future], timeout=CUT_PATIENCE)
+        except asyncio.CancelledError:
+            future.add_done_callback(_retrieve)
+            _cut(seat.connection)
+            raise
+        if not done:
+            future.add_done_callback(_retrieve)
+            raise TimeoutError(f"the driver did not return within {timeout} s")
+        return future.result()
+
+    async def discard(self) -> None:
+        seat, self._seat = self._seat, _Seat(self._name, self._engine, self._prepare)
+        seat.thread.submit(seat.drop)
+        seat.thread.stop()
+
+    async def close(self) -> None:
+        seat = self._seat
+        if seat.connection is not None:
+            dropped = asyncio.wrap_future(seat.thread.submit(seat.drop))
+            await asyncio.wait([dropped], timeout=CUT_PATIENCE)
+        seat.thread.stop()
+
+
 class LoopLink(Link):
-    """Over an AsyncEngine: the whole function runs in one run_sync on the caller's loop."""
+    """Over an AsyncEngine: a whole step runs in one run_sync, on the caller's loop."""
 
     def __init__(self, engine: AsyncEngine, prepare: Prepare) -> None:
         self._engine = engine
@@ -101,13 +125,21 @@ class LoopLink(Link):
     def is_open(self) -> bool:
         return self._connection is not None
 
-    async def call(self, function: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        connection = self._connection or await self._open()
+    async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
+        task = asyncio.ensure_future(self._step(step))
         try:
-            return await connection.run_sync(function, *args, **kwargs)
+            done, _ = await asyncio.wait([task], timeout=timeout)
+            if not done:
+                self._cut(task)
+                done, _ = await asyncio.wait([task], timeout=CUT_PATIENCE)
         except asyncio.CancelledError:
-            await asyncio.shield(self.discard())
+            task.add_done_callback(_retrieve)
+            self._cut(task)
             raise
+        if not done or task.cancelled():
+            task.add_done_callback(_retrieve)
+            raise TimeoutError(f"the driver did not return within {timeout} s")
+        return task.result()
 
     async def discard(self) -> None:
         connection, self._connection = self._connection, None
@@ -117,15 +149,29 @@ class LoopLink(Link):
     async def close(self) -> None:
         await self.discard()
 
-    async def _open(self) -> AsyncConnection:
+    async def _step(self, step: Callable[[Connection], R]) -> R:
+        connection = self._connection
+        if connection is not None and connection.invalidated:
+            await self.discard()
+            connection = None
+        if connection is None:
+            connection = self._connection = await self._opened()
+        return await connection.run_sync(step)
+
+    async def _opened(self) -> AsyncConnection:
         connection = await self._engine.connect()
         try:
             await connection.run_sync(self._prepare)
         except BaseException:
-            await asyncio.shield(connection.run_sync(drop))
+            await connection.run_sync(drop)
             raise
-        self._connection = connection
         return connection
+
+    def _cut(self, task: asyncio.Task[R]) -> None:
+        """Cancelling is not enough where it can be avoided: psycopg answers it by waiting for the server."""
+        sync_connection = self._connection.sync_connection if self._connection is not None else None
+        if not _cut(sync_connection):
+            task.cancel()
 
 
 def opened(engine: Engine, prepare: Prepare) -> Connection:
@@ -145,3 +191,13 @@ def drop(connection: Connection) -> None:
         if not connection.closed and not connection.invalidated:
             connection.invalidate()
     connection.close()
+
+
+def _cut(connection: Connection | None) -> bool:
+    return connection is not None and cut(connection)
+
+
+def _retrieve(future: asyncio.Future[R]) -> None:
+    """Take the outcome of a call nobody waits for any more, else asyncio reports its error as forgotten."""
+    if not future.cancelled():
+        future.exception()

@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.runtime import checks
-from sa_taskqueue.runtime.lane import Lane
+from sa_taskqueue.runtime.lane import OPERATION_TIMEOUT, Lane
 from sa_taskqueue.runtime.links import Link, LoopLink, Prepare, ThreadLink
 
 if TYPE_CHECKING:
@@ -46,17 +46,17 @@ class Portal:
         checks.refuse_small_pool(self.sync_engine.pool, connections)
         link = self._link("start", self._recognise)
         try:
-            await link.call(lambda connection: None)
-        except (DBAPIError, OSError, ArgumentError, NoSuchModuleError) as error:
+            await link.call(lambda connection: None, OPERATION_TIMEOUT)
+        except (DBAPIError, OSError) as error:
             raise checks.unreachable(self.sync_engine.url, error) from error
         finally:
             await link.close()
 
-    def lane(self, name: str) -> Lane:
-        """A lane of that name, which opens its connection at its first operation."""
+    def lane(self, name: str, *, timeout: float = OPERATION_TIMEOUT) -> Lane:
+        """A lane of that name, which opens its connection at its first operation; `timeout` seconds for each of them."""
         if os.getpid() != self._process:
-            raise InvalidSetting(setting="Portal", value="used after fork", reason="make the worker in the child process")
-        lane = Lane(name, self._link(name, self._prepare), self.adapter)
+            raise InvalidSetting(setting="engine", value="used after a fork", allowed="started in the process that runs the worker")
+        lane = Lane(name, self._link(name, self._prepare), self.adapter, timeout=timeout)
         self._lanes.append(lane)
         return lane
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sa_taskqueue.adapters.base import ErrorKind
+from sa_taskqueue.adapters.errors import ErrorKind
 
 MAX_RETRIES = 5
 """How often one operation is repeated after a deadlock, a serialization failure or a busy lock."""

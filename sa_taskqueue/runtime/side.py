@@ -1,0 +1,72 @@
+"""A connection beside the worker's event loop, for the renewal: a handler that blocks the loop must not stop it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.pool import NullPool
+
+from sa_taskqueue.runtime.portal import Portal
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SideLane:
+    """A lane with an event loop and a small engine of its own; made, used and closed in one thread.
+
+    An async engine's pool belongs to the loop that used it first (asyncpg raises, asyncmy gets out of step), and a
+    connection from the user's pool could be refused at the very moment a lease must be renewed.
+    """
+
+    def __init__(self, engine: Engine | AsyncEngine, *, timeout: float) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._portal = Portal(side_engine(engine))
+        self._loop.run_until_complete(self._portal.start())
+        self._lane = self._portal.lane("renewal", timeout=timeout)
+
+    def attempt(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the operation once and block until it is committed; errors as those of `Lane.attempt`."""
+        return self._loop.run_until_complete(self._lane.attempt(operation, *args, **kwargs))
+
+    def close(self) -> None:
+        """Close the connection and the loop."""
+        try:
+            self._loop.run_until_complete(self._portal.aclose())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+
+def side_engine(engine: Engine | AsyncEngine) -> Engine | AsyncEngine:
+    """An engine without a pool, from the same creator, dialect and events, so that it connects as the given one does."""
+    if isinstance(engine, Engine):
+        return _side_engine(engine)
+    return type(engine)(_side_engine(engine.sync_engine))
+
+
+def _side_engine(engine: Engine) -> Engine:
+    # SQLAlchemy has no public way to copy an engine; test_side.py pins what is used here on every supported version.
+    source = engine.pool
+    pool = NullPool(
+        source._creator,  # noqa: SLF001
+        dialect=engine.dialect,
+        reset_on_return=source._reset_on_return,  # noqa: SLF001
+        _dispatch=source.dispatch,
+    )
+    side = Engine(
+        pool,
+        engine.dialect,
+        engine.url,
+        execution_options=engine.get_execution_options(),
+        hide_parameters=engine.hide_parameters,
+    )
+    side.dispatch._update(engine.dispatch, only_propagate=False)  # noqa: SLF001
+    side._has_events = engine._has_events  # noqa: SLF001
+    return side
