@@ -1,0 +1,7 @@
+"""Mixins that make the user's own mapped classes the library's tables."""
+
+from __future__ import annotations
+
+from .queue import QueueDataclassMixin, QueueMixin
+
+__all__ = ["QueueDataclassMixin", "QueueMixin"]

@@ -1,0 +1,24 @@
+"""The database's clock as a server default, so that no client's clock is ever stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from ..adapters.registry import adapter_for
+from .types import UtcDateTime
+
+
+class DatabaseClock(FunctionElement[Any]):
+    """The database's clock: UTC with microseconds."""
+
+    inherit_cache = True
+    type = UtcDateTime()
+
+
+@compiles(DatabaseClock)
+def _compile_clock(element: DatabaseClock, compiler: SQLCompiler, **options: Any) -> str:
+    return f"({compiler.process(adapter_for(compiler.dialect).clock(), **options)})"

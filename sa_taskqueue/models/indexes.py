@@ -1,0 +1,64 @@
+"""The indexes of a queue table, by role: each serves one statement of the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Index, Table, literal_column
+
+from ..adapters.registry import index_options
+from ..states import TERMINAL, Status
+from .names import explicit_name
+
+
+class IndexRole(NamedTuple):
+    """The statement an index is for, its columns, and the statuses it holds where the database has partial indexes."""
+
+    role: str
+    columns: tuple[str, ...]
+    statuses: tuple[Status, ...]
+
+
+QUEUE_INDEXES = (
+    IndexRole("claim", ("queue", "status", "priority", "ready_at", "id"), (Status.NEW,)),
+    IndexRole("promote", ("status", "priority", "scheduled_at", "id"), (Status.SCHEDULED,)),
+    IndexRole("take_over", ("status", "reserved_until", "id"), (Status.RUNNING,)),
+    IndexRole("prune", ("status", "finished_at", "id"), tuple(sorted(TERMINAL))),
+)
+
+UNIQUE_COLUMN = "unique_hash"
+
+
+def complete_table(table: Table, roles: Sequence[IndexRole] = QUEUE_INDEXES) -> None:
+    """Add the indexes the table has not got yet. One of the same name in the user's `__table_args__` stands.
+
+    A table without the columns (joined inheritance from a queue model) is left alone.
+    """
+    for role in roles:
+        _add(table, index_name(table, role.role), role.columns, index_options(_rows(table, role.statuses)))
+    if UNIQUE_COLUMN in table.c:
+        _add(table, unique_index_name(table), (UNIQUE_COLUMN,), {"unique": True})
+
+
+def index_name(table: Table, role: str) -> str:
+    """The name of the index for that role."""
+    return explicit_name("ix", table.name, role)
+
+
+def unique_index_name(table: Table) -> str:
+    """The name of the index that makes the hash of the unique key unique."""
+    return explicit_name("uq", table.name, UNIQUE_COLUMN)
+
+
+def _add(table: Table, name: str, columns: Sequence[str], options: dict[str, Any]) -> None:
+    if all(column in table.c for column in columns) and name not in {index.name for index in table.indexes}:
+        Index(name, *(table.c[column] for column in columns), **options)
+
+
+def _rows(table: Table, statuses: Sequence[Status]) -> Any:
+    """The rows with one of the statuses, as literals: DDL takes no parameters."""
+    if "status" not in table.c:
+        return None
+    names = [literal_column(f"'{status.value}'") for status in statuses]
+    return table.c.status == names[0] if len(names) == 1 else table.c.status.in_(names)

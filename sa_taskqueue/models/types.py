@@ -1,0 +1,101 @@
+"""Column types that mean the same on every database; what each database stores is its adapter's word.
+
+The values seen in Python never differ: `uuid.UUID`, aware UTC `datetime` with microseconds, JSON as text, `bytes`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from sqlalchemy import DateTime, LargeBinary, String, Text, Uuid
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql.operators import OperatorType
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from ..adapters.registry import adapter_for
+from ..exceptions import NaiveDatetime
+from ..states import Status
+
+_STATUSES: dict[str, Status] = {status.value: status for status in Status}
+
+
+class TaskId(TypeDecorator[uuid.UUID]):
+    """A UUID in 16 bytes: the database's own type where it has one, else the bytes in the order of the canonical text."""
+
+    impl = Uuid
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return adapter_for(dialect).id_type()
+
+    def process_bind_param(self, value: uuid.UUID | None, dialect: Dialect) -> uuid.UUID | bytes | None:
+        return value if value is None or isinstance(self.impl_instance, Uuid) else value.bytes
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> uuid.UUID | None:
+        return value if value is None or isinstance(value, uuid.UUID) else uuid.UUID(bytes=bytes(value))
+
+
+class UtcDateTime(TypeDecorator[dt.datetime]):
+    """A moment with microseconds, stored as UTC and read back as aware UTC. `NaiveDatetime` refuses any other."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return adapter_for(dialect).timestamp_type()
+
+    def coerce_compared_value(self, op: OperatorType | None, value: Any) -> TypeEngine[Any]:
+        if value is None or isinstance(value, dt.datetime):
+            return self
+        return self.impl_instance.coerce_compared_value(op, value)
+
+    def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise NaiveDatetime(field=str(value))
+        moment = value.astimezone(dt.UTC)
+        return moment if getattr(self.impl_instance, "timezone", False) else moment.replace(tzinfo=None)
+
+    def process_result_value(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
+        if value is None or value.tzinfo is dt.UTC:
+            return value
+        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+class JsonText(TypeDecorator[str]):
+    """JSON that the library has encoded: text in Python, so that the engine's own serializer never encodes it again."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return adapter_for(dialect).json_type()
+
+
+class KeyHash(TypeDecorator[bytes]):
+    """The 32 bytes of a SHA-256."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return adapter_for(dialect).hash_type()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> bytes | None:
+        return None if value is None else bytes(value)
+
+
+class StatusName(TypeDecorator[str]):
+    """The name of a status. A word this version does not know is read as it stands: the row may be a newer version's."""
+
+    impl = String(9)
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else _STATUSES.get(value, value)
