@@ -6,11 +6,10 @@ from typing import Any
 
 from sqlalchemy import URL
 
-from sa_taskqueue.session import sqlite
-
-
 def sqlite_engine(url: URL) -> Any:
     """Engine or AsyncEngine, by the URL's driver."""
+    from sa_taskqueue.session import sqlite
+
     if url.get_driver_name() != "aiosqlite":
         return sqlite.sqlite_engine(url)
     from sqlalchemy.ext.asyncio import create_async_engine
