@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .queue import QueueDataclassMixin, QueueMixin
+from sa_taskqueue.models.queue import QueueDataclassMixin, QueueMixin
 
 __all__ = ["QueueDataclassMixin", "QueueMixin"]

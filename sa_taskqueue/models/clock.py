@@ -8,8 +8,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from ..adapters.registry import adapter_for
-from .types import UtcDateTime
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.models.types import UtcDateTime
 
 
 class DatabaseClock(FunctionElement[Any]):
@@ -20,5 +20,5 @@ class DatabaseClock(FunctionElement[Any]):
 
 
 @compiles(DatabaseClock)
-def _compile_clock(element: DatabaseClock, compiler: SQLCompiler, **options: Any) -> str:
+def _compile_clock(_clock: DatabaseClock, compiler: SQLCompiler, **options: Any) -> str:
     return f"({compiler.process(adapter_for(compiler.dialect).clock(), **options)})"

@@ -9,8 +9,8 @@ from sqlalchemy import BigInteger, Integer, SmallInteger, String, text
 from sqlalchemy.orm import MappedColumn, mapped_column
 from sqlalchemy.types import TypeEngine
 
-from .clock import DatabaseClock
-from .types import JsonText, KeyHash, StatusName, TaskId, UtcDateTime
+from sa_taskqueue.models.clock import DatabaseClock
+from sa_taskqueue.models.types import JsonText, KeyHash, StatusName, TaskId, UtcDateTime
 
 Type = TypeEngine[Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Index, Table, literal_column
+from sqlalchemy import ColumnElement, Index, Table, literal_column
 
-from ..adapters.registry import index_options
-from ..states import TERMINAL, Status
-from .names import explicit_name
+from sa_taskqueue.adapters.registry import index_options
+from sa_taskqueue.models.names import explicit_name
+from sa_taskqueue.states import TERMINAL, Status
 
 
 class IndexRole(NamedTuple):
@@ -56,9 +56,9 @@ def _add(table: Table, name: str, columns: Sequence[str], options: dict[str, Any
         Index(name, *(table.c[column] for column in columns), **options)
 
 
-def _rows(table: Table, statuses: Sequence[Status]) -> Any:
+def _rows(table: Table, statuses: Sequence[Status]) -> ColumnElement[bool] | None:
     """The rows with one of the statuses, as literals: DDL takes no parameters."""
     if "status" not in table.c:
         return None
-    names = [literal_column(f"'{status.value}'") for status in statuses]
+    names: list[ColumnElement[str]] = [literal_column(f"'{status.value}'") for status in statuses]
     return table.c.status == names[0] if len(names) == 1 else table.c.status.in_(names)

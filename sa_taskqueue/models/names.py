@@ -13,7 +13,7 @@ _DIGEST_LENGTH = 8
 
 
 def explicit_name(prefix: str, table: str, role: str) -> conv:
-    """`prefix_table_role`, which no naming convention rewrites. Over the limit its end gives way to a hash of the whole."""
+    """`prefix_table_role`, which no naming convention rewrites; over the limit its end gives way to a hash."""
     name = f"{prefix}_{table}_{role}"
     if len(name.encode()) <= NAME_LIMIT:
         return conv(name)

@@ -2,16 +2,16 @@
 
 import datetime as dt
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import Table
 from sqlalchemy.orm import Mapped, MappedAsDataclass, declared_attr
 
-from ..adapters.registry import table_options
-from ..ids import new_id
-from ..states import Status
-from .columns import queue_column
-from .indexes import complete_table
+from sa_taskqueue.adapters.registry import table_options
+from sa_taskqueue.ids import new_id
+from sa_taskqueue.models.columns import queue_column
+from sa_taskqueue.models.indexes import complete_table
+from sa_taskqueue.states import Status
 
 
 class QueueTable:
@@ -20,7 +20,7 @@ class QueueTable:
     No server default is fetched back after an INSERT: it would cost every enqueue a RETURNING.
     """
 
-    __mapper_args__: Any = {"eager_defaults": False}
+    __mapper_args__: ClassVar[Any] = {"eager_defaults": False}
 
     @classmethod
     def __table_cls__(cls, *args: Any, **options: Any) -> Table | None:
@@ -154,7 +154,7 @@ class QueueMixin(QueueTable):
 
 
 class QueueDataclassMixin(QueueTable, MappedAsDataclass, kw_only=True):
-    """`QueueMixin` for bases that are `MappedAsDataclass`: what a producer may set is a keyword, the rest is the library's."""
+    """`QueueMixin` for `MappedAsDataclass` bases: what a producer may set is a keyword, the rest is the library's."""
 
     id: Mapped[uuid.UUID] = queue_column("id", default_factory=new_id)
     name: Mapped[str] = queue_column("name")

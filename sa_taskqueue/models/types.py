@@ -14,15 +14,15 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from ..adapters.registry import adapter_for
-from ..exceptions import NaiveDatetime
-from ..states import Status
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.exceptions import NaiveDatetime
+from sa_taskqueue.states import Status
 
 _STATUSES: dict[str, Status] = {status.value: status for status in Status}
 
 
 class TaskId(TypeDecorator[uuid.UUID]):
-    """A UUID in 16 bytes: the database's own type where it has one, else the bytes in the order of the canonical text."""
+    """A UUID in 16 bytes: the database's own type where it has one, else bytes in the order of the canonical text."""
 
     impl = Uuid
     cache_ok = True
@@ -89,7 +89,7 @@ class KeyHash(TypeDecorator[bytes]):
 
 
 class StatusName(TypeDecorator[str]):
-    """The name of a status. A word this version does not know is read as it stands: the row may be a newer version's."""
+    """The name of a status. A word this version does not know is read as it stands: a newer one may have written it."""
 
     impl = String(9)
     cache_ok = True
