@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import URL
 
+
 def sqlite_engine(url: URL) -> Any:
     """Engine or AsyncEngine, by the URL's driver."""
     from sa_taskqueue.session import sqlite
