@@ -1,1 +1,102 @@
 """Task queue in the user's own database, filled in the user's own unit of work."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.exceptions import TaskQueueError
+from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
+
+if TYPE_CHECKING:
+    from sa_taskqueue.context import TaskContext
+    from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.ids import new_id, timestamp_of
+    from sa_taskqueue.models import QueueDataclassMixin, QueueMixin
+    from sa_taskqueue.queue import TaskQueue
+    from sa_taskqueue.reservation import Lease
+    from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
+    from sa_taskqueue.session import (
+        AsyncTaskSession,
+        TaskSession,
+        enqueue,
+        enqueue_many,
+        install,
+        prepare_sqlite,
+        sqlite_engine,
+    )
+    from sa_taskqueue.worker import Worker
+
+__all__ = [
+    "AsyncTaskSession",
+    "BoundTask",
+    "Cancel",
+    "Complete",
+    "Fail",
+    "Lease",
+    "NewTask",
+    "Outcome",
+    "QueueDataclassMixin",
+    "QueueMixin",
+    "Retry",
+    "RetryPolicy",
+    "Snooze",
+    "Status",
+    "TaskContext",
+    "TaskDefinition",
+    "TaskQueue",
+    "TaskQueueError",
+    "TaskSession",
+    "Worker",
+    "enqueue",
+    "enqueue_many",
+    "exponential",
+    "fixed",
+    "install",
+    "linear",
+    "never",
+    "new_id",
+    "prepare_sqlite",
+    "sqlite_engine",
+    "timestamp_of",
+]
+
+# Imported at the first use: a producer needs no worker, and AsyncTaskSession needs greenlet, which may be absent.
+_MODULES = {
+    "AsyncTaskSession": "session",
+    "BoundTask": "definitions",
+    "Lease": "reservation",
+    "NewTask": "definitions",
+    "QueueDataclassMixin": "models",
+    "QueueMixin": "models",
+    "RetryPolicy": "retry",
+    "TaskContext": "context",
+    "TaskDefinition": "definitions",
+    "TaskQueue": "queue",
+    "TaskSession": "session",
+    "Worker": "worker",
+    "enqueue": "session",
+    "enqueue_many": "session",
+    "exponential": "retry",
+    "fixed": "retry",
+    "install": "session",
+    "linear": "retry",
+    "never": "retry",
+    "new_id": "ids",
+    "prepare_sqlite": "session",
+    "sqlite_engine": "session",
+    "timestamp_of": "ids",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

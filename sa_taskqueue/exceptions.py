@@ -127,7 +127,8 @@ class UnsupportedServer(ConfigurationError):
 
 class DuplicateHandler(ConfigurationError):
     """Two handlers are named {name}: {first} and {second}. Give one of them another name with
-    @queue.task(name=...)."""
+    @queue.task(name=...).
+    """
 
     code = "duplicate_handler"
     name: str
@@ -145,7 +146,8 @@ class InvalidHandler(ConfigurationError):
 
 class AutocommitEngine(ConfigurationError):
     """The engine {engine} is in AUTOCOMMIT, so a task could not share a transaction with the change it belongs to.
-    Use an engine without isolation_level="AUTOCOMMIT"."""
+    Use an engine without isolation_level="AUTOCOMMIT".
+    """
 
     code = "autocommit_engine"
     engine: str
@@ -153,7 +155,8 @@ class AutocommitEngine(ConfigurationError):
 
 class InMemoryDatabase(ConfigurationError):
     """A worker cannot use the in-memory database {url}: each connection would see a database of its own.
-    Use a file, such as sqlite:///tasks.db."""
+    Use a file, such as sqlite:///tasks.db.
+    """
 
     code = "in_memory_database"
     url: str
@@ -161,7 +164,8 @@ class InMemoryDatabase(ConfigurationError):
 
 class IsolationRefused(ConfigurationError):
     """The isolation level {level} is refused for a handler's session: renewing the lease would make its commit fail.
-    Use READ COMMITTED."""
+    Use READ COMMITTED.
+    """
 
     code = "isolation_refused"
     level: str
@@ -218,7 +222,8 @@ class InvalidDatetime(InvalidTask):
 
 class NaiveDatetime(InvalidTask):
     """{field} is a datetime without a time zone, which producer and worker may read differently. Give it one, such
-    as datetime.now(timezone.utc)."""
+    as datetime.now(timezone.utc).
+    """
 
     code = "naive_datetime"
     field: str
@@ -281,7 +286,8 @@ class BodyNotSerializable(BodyError):
 
 class BodyTooLarge(BodyError):
     """The arguments take {size} bytes as JSON, but the limit is {limit}. Store the data elsewhere and pass a
-    reference to it, or raise TaskQueue(max_body=...)."""
+    reference to it, or raise TaskQueue(max_body=...).
+    """
 
     code = "body_too_large"
     size: int
@@ -319,7 +325,8 @@ class NoTransaction(TransactionError):
 
 class TransactionEnded(TransactionError):
     """The transaction is over, so the task {name} would not be stored with it. Enqueue before the commit, not in an
-    after_commit hook."""
+    after_commit hook.
+    """
 
     code = "transaction_ended"
     name: str
@@ -327,7 +334,8 @@ class TransactionEnded(TransactionError):
 
 class SavepointWithoutBegin(TransactionError):
     """SQLite has a savepoint open but no BEGIN, so a later rollback would keep the task. Make the engine with
-    sqlite_engine(url), or call prepare_sqlite(engine) once."""
+    sqlite_engine(url), or call prepare_sqlite(engine) once.
+    """
 
     code = "savepoint_without_begin"
 
@@ -340,7 +348,8 @@ class UniqueKeyError(TaskQueueError):
 
 class DuplicateTask(UniqueKeyError):
     """The task {id} holds the unique key "{key}" already. Choose on_duplicate="ignore" or "replace", or wait until it
-    has ended."""
+    has ended.
+    """
 
     code = "duplicate_task"
     id: uuid.UUID
@@ -349,7 +358,8 @@ class DuplicateTask(UniqueKeyError):
 
 class TaskRunning(UniqueKeyError):
     """The task {id} with the unique key "{key}" is running and cannot be replaced any more. Enqueue with
-    unique_until="start", or again when it has ended."""
+    unique_until="start", or again when it has ended.
+    """
 
     code = "task_running"
     id: uuid.UUID
@@ -364,7 +374,8 @@ class QueueDatabaseError(TaskQueueError):
 
 class ServerUnreachable(QueueDatabaseError):
     """No connection could be made to {url}: {reason}. Check host, port, database name, user and password, and that the
-    server is running."""
+    server is running.
+    """
 
     code = "server_unreachable"
     url: str
@@ -373,7 +384,8 @@ class ServerUnreachable(QueueDatabaseError):
 
 class SchemaMissing(QueueDatabaseError):
     """The table {table} does not exist. Run your migrations (alembic upgrade head) or Base.metadata.create_all(engine),
-    and check the schema and search path."""
+    and check the schema and search path.
+    """
 
     code = "schema_missing"
     table: str
@@ -381,7 +393,8 @@ class SchemaMissing(QueueDatabaseError):
 
 class SchemaOutdated(QueueDatabaseError):
     """The table {table} has no column {column}. Make and run a migration: alembic revision --autogenerate, then
-    alembic upgrade head."""
+    alembic upgrade head.
+    """
 
     code = "schema_outdated"
     table: str
@@ -396,7 +409,8 @@ class ReadOnlyDatabase(QueueDatabaseError):
 
 class DatabaseBusy(QueueDatabaseError):
     """The database stayed locked or kept refusing for {attempts} attempts. Look for a long transaction that holds its
-    locks."""
+    locks.
+    """
 
     code = "database_busy"
     attempts: int
@@ -417,14 +431,16 @@ class StorageFull(QueueDatabaseError):
 
 class CommitUnknown(QueueDatabaseError):
     """The connection broke during COMMIT, so it is not known whether the transaction is stored. Read the rows again
-    before repeating it."""
+    before repeating it.
+    """
 
     code = "commit_unknown"
 
 
 class LeaseLost(TaskQueueError):
     """The lease on the task {id} (epoch {epoch}) is lost: another worker may hold it, so its end is not recorded. Make
-    the lease longer if handlers freeze for that long."""
+    the lease longer if handlers freeze for that long.
+    """
 
     code = "lease_lost"
     id: uuid.UUID

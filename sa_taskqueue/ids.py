@@ -52,7 +52,7 @@ _generator = _Generator()
 
 def _after_fork() -> None:
     """A child starts anew: the copied lock may be held by a thread that does not exist here."""
-    global _generator
+    global _generator  # noqa: PLW0603 - the one generator of the process
     _generator = _Generator()
 
 
@@ -65,6 +65,6 @@ def new_id() -> uuid.UUID:
     return _generator.next()
 
 
-def timestamp_of(id: uuid.UUID) -> datetime:
+def timestamp_of(task_id: uuid.UUID) -> datetime:
     """When an id was made, by its maker's clock: UTC, to the millisecond."""
-    return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
+    return datetime.fromtimestamp((task_id.int >> 80) / 1000, UTC)

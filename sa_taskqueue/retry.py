@@ -115,7 +115,7 @@ def linear(
 def fixed(seconds: float, jitter: float = 0.0, max_attempts: int | None = None) -> RetryPolicy:
     """Wait the same number of seconds each time."""
     _check(seconds=seconds, least=0.0)
-    return _policy(lambda attempt: seconds, jitter, _LONGEST_DELAY, max_attempts)
+    return _policy(lambda _attempt: seconds, jitter, _LONGEST_DELAY, max_attempts)
 
 
 never = RetryPolicy((_Rule(None, 0.0, 0.0, None),))

@@ -92,11 +92,11 @@ _listeners: tuple[Listener, ...] = ()
 
 def subscribe(listener: Listener) -> Callable[[], None]:
     """Call ``listener`` with every event from now on; the returned function ends that."""
-    global _listeners
+    global _listeners  # noqa: PLW0603 - replaced whole, so that emit needs no lock
     _listeners = (*_listeners, listener)
 
     def unsubscribe() -> None:
-        global _listeners
+        global _listeners  # noqa: PLW0603 - as above
         _listeners = tuple(each for each in _listeners if each is not listener)
 
     return unsubscribe

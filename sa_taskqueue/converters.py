@@ -1,0 +1,388 @@
+"""From what JSON gave to what a parameter is annotated as.
+
+`converter_for` builds a function once per annotation, so that decoding a task only calls it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import collections.abc
+import enum
+import json
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+Converter = Callable[[Any], Any]
+
+
+class Mismatch(ValueError):
+    """A value does not fit its annotation; ``path`` leads to it and the value itself is never quoted."""
+
+    def __init__(self, expected: str, path: str = "") -> None:
+        super().__init__(expected, path)
+        self.expected = expected
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path.removeprefix('.') or 'the value'} must be {self.expected}"
+
+    def inside(self, step: str) -> Mismatch:
+        return Mismatch(self.expected, step + self.path)
+
+
+class UnsupportedAnnotation(TypeError):
+    """An annotation that no JSON value can be turned into."""
+
+    def __init__(self, annotation: object) -> None:
+        super().__init__(f"{annotation!r} cannot be made from JSON")
+
+
+def as_is(value: Any) -> Any:
+    return value
+
+
+def converter_for(annotation: object) -> Converter:
+    """A function from a JSON value to the annotated type, raising Mismatch; UnsupportedAnnotation if there is none."""
+    return _Compiler().compile(annotation)
+
+
+def _exactly(kind: type, expected: str) -> Converter:
+    def convert(value: Any) -> Any:
+        if type(value) is not kind:
+            raise Mismatch(expected)
+        return value
+
+    return convert
+
+
+def _to_int(value: Any) -> int:
+    if type(value) is int:
+        return value
+    if type(value) is float and value.is_integer():  # JavaScript and JSONB do not tell 5 from 5.0
+        return int(value)
+    raise Mismatch("a whole number")
+
+
+def _to_float(value: Any) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise Mismatch("a number")
+
+
+def _to_decimal(value: Any) -> Decimal:
+    if type(value) in (str, int, float):
+        try:
+            number = Decimal(str(value))
+        except (InvalidOperation, ValueError):
+            raise Mismatch("a decimal number") from None
+        if number.is_finite():
+            return number
+    raise Mismatch("a decimal number")
+
+
+def _to_datetime(value: Any) -> datetime:
+    if type(value) is str:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise Mismatch("a datetime in ISO 8601") from None
+        if moment.utcoffset() is not None:
+            return moment
+    raise Mismatch("a datetime in ISO 8601 with a time zone")
+
+
+def _to_date(value: Any) -> date:
+    try:
+        if type(value) is str:
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise Mismatch("a date in ISO 8601")
+
+
+def _to_uuid(value: Any) -> UUID:
+    try:
+        if type(value) is str:
+            return UUID(value)
+    except ValueError:
+        pass
+    raise Mismatch("a UUID")
+
+
+def _to_bytes(value: Any) -> bytes:
+    try:
+        if type(value) is str:
+            return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise Mismatch("bytes in base64")
+
+
+_to_none = _exactly(type(None), "null")
+
+# What JSON itself tells apart; anything else is made from one of these.
+_PLAIN: Mapping[object, Converter] = {
+    str: _exactly(str, "text"),
+    bool: _exactly(bool, "true or false"),
+    int: _to_int,
+    float: _to_float,
+    None: _to_none,
+    type(None): _to_none,
+}
+_RICH: Mapping[object, Converter] = {
+    Any: as_is,
+    object: as_is,
+    datetime: _to_datetime,
+    date: _to_date,
+    Decimal: _to_decimal,
+    UUID: _to_uuid,
+    bytes: _to_bytes,
+}
+_LISTS = (
+    list,
+    collections.abc.Collection,
+    collections.abc.Iterable,
+    collections.abc.MutableSequence,
+    collections.abc.Sequence,
+)
+_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+class _Compiler:
+    """Builds the converters of one annotation; remembers records, because they may hold themselves."""
+
+    def __init__(self) -> None:
+        self._records: dict[type, Converter] = {}
+
+    def compile(self, annotation: Any) -> Converter:
+        annotation = _unwrap(annotation)
+        try:
+            simple = _PLAIN.get(annotation) or _RICH.get(annotation)
+        except TypeError:
+            raise UnsupportedAnnotation(annotation) from None
+        if simple is not None:
+            return simple
+        origin = typing.get_origin(annotation) or annotation
+        arguments = typing.get_args(annotation)
+        if origin in (typing.Union, types.UnionType):
+            return self._union(arguments)
+        if origin is typing.Literal:
+            return _literal(arguments)
+        if origin in _LISTS:
+            return self._list(arguments)
+        if origin in _DICTS:
+            return self._dict(annotation, arguments)
+        if origin is tuple:
+            return self._tuple(arguments)
+        if isinstance(origin, type):
+            return self._class(origin)
+        raise UnsupportedAnnotation(annotation)
+
+    def _class(self, kind: type) -> Converter:
+        if issubclass(kind, enum.Enum):
+            return _enum(kind)
+        if kind not in self._records:
+            if is_dataclass(kind):
+                return self._dataclass(kind)
+            if typing.is_typeddict(kind):
+                return self._typed_dict(kind)
+            if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+                return self._named_tuple(kind)
+            self._records[kind] = _library_model(kind)
+        return self._records[kind]
+
+    def _union(self, members: tuple[Any, ...]) -> Converter:
+        """Try the members that JSON does not know first: a UUID is more than text, a date less than a datetime."""
+        members = tuple(map(_unwrap, members))
+        plain = [member for member in members if member in _PLAIN]
+        rich = [self.compile(member) for member in members if member not in _PLAIN]
+        if len(rich) == 1 and plain == [type(None)]:
+            return _optional(rich[0])
+        exact = frozenset(plain)
+        choices = rich + [_PLAIN[member] for member in plain]
+
+        def convert(value: Any) -> Any:
+            if not rich and type(value) in exact:
+                return value
+            for choice in choices:
+                try:
+                    return choice(value)
+                except Mismatch:
+                    continue
+            raise Mismatch("one of " + ", ".join(_name(member) for member in members))
+
+        return convert
+
+    def _list(self, arguments: tuple[Any, ...]) -> Converter:
+        item = self.compile(arguments[0]) if arguments else as_is
+        return lambda value: _convert_items(value, item)
+
+    def _tuple(self, arguments: tuple[Any, ...]) -> Converter:
+        if not arguments:
+            return lambda value: tuple(_convert_items(value, as_is))
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            item = self.compile(arguments[0])
+            return lambda value: tuple(_convert_items(value, item))
+        items = [self.compile(argument) for argument in arguments]
+        return lambda value: tuple(_convert_each(value, items))
+
+    def _named_tuple(self, kind: Any) -> Converter:
+        hints = typing.get_type_hints(kind)
+        items = [self.compile(hints.get(name, Any)) for name in kind._fields]
+        return lambda value: kind(*_convert_each(value, items))
+
+    def _dict(self, annotation: object, arguments: tuple[Any, ...]) -> Converter:
+        if not arguments:
+            return _exactly(dict, "an object")
+        key, item = self.compile(arguments[0]), self.compile(arguments[1])
+        if not _may_be_key(_unwrap(arguments[0])):
+            raise UnsupportedAnnotation(annotation)
+
+        def convert(value: Any) -> Any:
+            if type(value) is not dict:
+                raise Mismatch("an object")
+            return {key(name): _at(f".{name}", item, each) for name, each in value.items()}
+
+        return convert
+
+    def _dataclass(self, kind: Any) -> Converter:
+        required = frozenset(
+            field.name
+            for field in fields(kind)
+            if field.init and field.default is MISSING and field.default_factory is MISSING
+        )
+        return self._record(kind, {field.name for field in fields(kind) if field.init}, required)
+
+    def _typed_dict(self, kind: Any) -> Converter:
+        return self._record(kind, set(typing.get_type_hints(kind)), kind.__required_keys__)
+
+    def _record(self, kind: Any, names: set[str], required: frozenset[str]) -> Converter:
+        converters: dict[str, Converter] = {}
+
+        def convert(value: Any) -> Any:
+            if type(value) is not dict:
+                raise Mismatch(f"an object with the fields of {kind.__qualname__}")
+            for name in value.keys() - converters.keys():
+                raise Mismatch(f"left out, because {kind.__qualname__} has no such field", f".{name}")
+            for name in sorted(required - value.keys()):
+                raise Mismatch("there", f".{name}")
+            return kind(**{name: _at(f".{name}", converters[name], each) for name, each in value.items()})
+
+        self._records[kind] = convert
+        hints = typing.get_type_hints(kind)
+        converters.update((name, self.compile(hints[name])) for name in names)
+        return convert
+
+
+def _unwrap(annotation: Any) -> Any:
+    """Take off what means nothing to a value: Annotated, NewType, Required, `type X = ...`, type variables."""
+    while True:
+        origin = typing.get_origin(annotation)
+        if origin in (typing.Annotated, typing.Required, typing.NotRequired, typing.Final):
+            annotation = typing.get_args(annotation)[0]
+        elif isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":  # typing's from Python 3.12 on
+            annotation = annotation.__value__
+        elif isinstance(annotation, typing.TypeVar):
+            annotation = annotation.__bound__ or Any
+        else:
+            return annotation
+
+
+def _may_be_key(annotation: Any) -> bool:
+    return annotation in (str, Any) or (isinstance(annotation, type) and issubclass(annotation, str))
+
+
+def _at(step: str, convert: Converter, value: Any) -> Any:
+    try:
+        return convert(value)
+    except Mismatch as mismatch:
+        raise mismatch.inside(step) from None
+
+
+def _convert_items(value: Any, convert: Converter) -> list[Any]:
+    if type(value) is not list:
+        raise Mismatch("a list")
+    if convert is as_is:
+        return value
+    return [_at(f"[{index}]", convert, each) for index, each in enumerate(value)]
+
+
+def _convert_each(value: Any, converters: list[Converter]) -> list[Any]:
+    if type(value) is not list or len(value) != len(converters):
+        raise Mismatch(f"a list of {len(converters)} items")
+    return [_at(f"[{index}]", convert, value[index]) for index, convert in enumerate(converters)]
+
+
+def _optional(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _literal(choices: tuple[Any, ...]) -> Converter:
+    def convert(value: Any) -> Any:
+        for choice in choices:
+            raw = choice.value if isinstance(choice, enum.Enum) else choice
+            if type(raw) is type(value) and raw == value:
+                return choice
+        raise Mismatch("one of " + ", ".join(map(repr, choices)))
+
+    return convert
+
+
+def _enum(kind: type[enum.Enum]) -> Converter:
+    def convert(value: Any) -> Any:
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+        for member in kind:  # a value that is a tuple came back as a list, a Decimal as text
+            if _same(member.value, value):
+                return member
+        raise Mismatch(f"a value of {kind.__qualname__}")
+
+    return convert
+
+
+def _same(value: object, stored: object) -> bool:
+    if isinstance(value, tuple):
+        return list(value) == stored
+    return isinstance(stored, str) and str(value) == stored
+
+
+def _library_model(kind: type) -> Converter:
+    """A msgspec struct or pydantic model; the package was imported by whoever made the class."""
+    msgspec, pydantic = sys.modules.get("msgspec"), sys.modules.get("pydantic")
+    if msgspec is not None and issubclass(kind, msgspec.Struct):
+        return _checked(kind, lambda value: msgspec.convert(value, kind))
+    if pydantic is not None and issubclass(kind, pydantic.BaseModel):
+        validate = kind.model_validate_json  # type: ignore[attr-defined]
+        return _checked(kind, lambda value: validate(json.dumps(value)))
+    raise UnsupportedAnnotation(kind)
+
+
+def _checked(kind: type, convert: Converter) -> Converter:
+    def checked(value: Any) -> Any:
+        try:
+            return convert(value)
+        except ValueError as error:  # both libraries' validation errors are ValueErrors
+            raise Mismatch(f"what {kind.__qualname__} accepts") from error
+
+    return checked
+
+
+def _name(annotation: Any) -> str:
+    return "null" if annotation is type(None) else getattr(annotation, "__qualname__", str(annotation))

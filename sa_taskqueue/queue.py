@@ -1,0 +1,159 @@
+"""`TaskQueue`: the user's table together with the handlers registered for it. No I/O."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from sa_taskqueue import codec, validation
+from sa_taskqueue.context import TaskContext
+from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
+from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, UnknownTask
+from sa_taskqueue.retry import RetryPolicy, exponential
+from sa_taskqueue.states import TERMINAL, Status
+
+__all__ = ["DEFAULT_RETENTION", "BoundTask", "NewTask", "TaskDefinition", "TaskQueue"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_RETENTION: Mapping[Status, timedelta] = MappingProxyType(
+    {
+        Status.COMPLETED: timedelta(hours=24),
+        Status.FAILED: timedelta(days=14),
+        Status.CANCELLED: timedelta(days=14),
+    }
+)
+
+
+class TaskDecorator(Protocol):
+    """What `TaskQueue.task` with options gives: it drops a first parameter annotated TaskContext."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskDefinition[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskDefinition[P, R]: ...
+
+
+class TaskQueue:
+    """A table of tasks and the handlers that run them.
+
+    ``max_body`` is in bytes of JSON. ``retention`` says how long rows of a terminal status are kept;
+    ``timedelta(0)`` deletes them at once and ends the promise that an id may be sent again. ``notify`` sends NOTIFY
+    in each enqueuing transaction on PostgreSQL: workers elsewhere start at once, commits become slower.
+    """
+
+    def __init__(
+        self,
+        model: type[Any],
+        *,
+        default_queue: str = "default",
+        max_body: int = codec.MAX_BODY,
+        max_attempts: int = 10,
+        retry: RetryPolicy | None = None,
+        retention: Mapping[Status, timedelta] | None = None,
+        known_tasks_only: bool = False,
+        notify: bool = False,
+    ) -> None:
+        if not validation.whole_number(max_body) or max_body < 2:
+            raise InvalidSetting(setting="max_body", value=max_body, allowed="a positive number of bytes")
+        self.model = model
+        self.default_queue = validation.check_queue(default_queue)
+        self.max_body = max_body
+        self.max_attempts = validation.check_attempts("max_attempts", max_attempts)
+        self.retry = retry or exponential()
+        self.retention = MappingProxyType({**DEFAULT_RETENTION, **_checked_retention(retention or {})})
+        self.known_tasks_only = known_tasks_only
+        self.notify = notify
+        self._handlers: dict[str, TaskDefinition[..., Any]] = {}
+        self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
+
+    @property
+    def table(self) -> sa.Table:
+        """The table the model is mapped to."""
+        table = orm.class_mapper(self.model, configure=False).local_table
+        if not isinstance(table, sa.Table):
+            raise InvalidSetting(setting="model", value=self.model, allowed="a class mapped to a table")
+        return table
+
+    @overload
+    def task(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskDefinition[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> TaskDefinition[P, R]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        retry: RetryPolicy | None = None,
+        lease: float | timedelta | None = None,
+        timeout: float | timedelta | None = None,
+        max_attempts: int | None = None,
+        max_crashes: int | None = None,
+        store_result: bool = False,
+    ) -> TaskDecorator: ...
+    def task(self, function: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
+        """Register a handler, sync or async, under its function's name or ``name``.
+
+        ``lease`` and ``timeout`` are seconds or timedeltas, None for the worker's own. ``max_attempts``
+        wins over the retry policy's. With ``store_result`` the returned value is kept in the row.
+        """
+        known = Settings(**settings)
+        if function is not None:
+            return self._register(function, name, known)
+        return lambda function: self._register(function, name, known)
+
+    def _register(self, function: Callable[..., Any], name: str | None, settings: Settings) -> TaskDefinition[..., Any]:
+        name = getattr(function, "__name__", "") if name is None else name
+        if isinstance(function, TaskDefinition):
+            raise InvalidHandler(name=name, reason="it is registered already")
+        known = self._handlers.get(name)
+        if known is not None:
+            raise DuplicateHandler(name=name, first=_where(known.function), second=_where(function))
+        definition: TaskDefinition[..., Any] = TaskDefinition(self, name, function, settings)
+        self._handlers[name] = definition
+        return definition
+
+    def named(self, name: str, *, queue: str | None = None) -> TaskDefinition[..., Any]:
+        """The task with this name, which another program may handle; its arguments go by keyword.
+
+        Raises UnknownTask for a name without a handler here if the queue was made with ``known_tasks_only``.
+        """
+        known = self._handlers.get(name)
+        if known is not None:
+            return known
+        if self.known_tasks_only:
+            near = ", ".join(difflib.get_close_matches(str(name), self._handlers)) or "none"
+            raise UnknownTask(name=name, near=near)
+        return TaskDefinition(self, name, _handled_elsewhere, Settings(queue=queue))
+
+    def prepare(self) -> None:
+        """Work out all annotations now instead of at the first use; InvalidHandler names a wrong one."""
+        for definition in self._handlers.values():
+            definition.arguments.prepare()
+
+
+def _handled_elsewhere(**arguments: Any) -> None:
+    raise NotImplementedError("this task is handled by another program")
+
+
+def _where(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _checked_retention(retention: Mapping[Status, timedelta]) -> dict[Status, timedelta]:
+    for status, kept in retention.items():
+        if status not in TERMINAL or not isinstance(kept, timedelta) or kept < timedelta(0):
+            raise InvalidSetting(
+                setting="retention", value=dict(retention), allowed="timedeltas for COMPLETED, FAILED and CANCELLED"
+            )
+    return {Status(status): kept for status, kept in retention.items()}

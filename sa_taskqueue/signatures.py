@@ -1,0 +1,189 @@
+"""Arguments to a JSON object keyed by parameter name, and back.
+
+Everything that needs inspection is worked out once per handler; a call only walks dictionaries.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sa_taskqueue.codec import decode_json
+from sa_taskqueue.context import TaskContext
+from sa_taskqueue.converters import Converter, Mismatch, UnsupportedAnnotation, as_is, converter_for
+from sa_taskqueue.exceptions import InvalidArguments, InvalidHandler, UndecodableTask
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_EXACT = frozenset({str, int, float, bool})
+
+
+class Arguments:
+    """How one handler's arguments are stored and read back."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name = name
+        self._function = function
+        parameters = list(_signature(name, function).parameters.values())
+        self.takes_context = bool(parameters) and _is_context(parameters[0], function)
+        parameters = parameters[1:] if self.takes_context else parameters
+        self._signature = inspect.Signature(parameters)
+        self._positional = tuple(each.name for each in parameters if each.kind in _POSITIONAL)
+        self._keywords = frozenset(each.name for each in parameters if each.kind in _BY_KEYWORD)
+        self._required = frozenset(
+            each.name for each in parameters if each.kind in _POSITIONAL + _BY_KEYWORD and each.default is each.empty
+        )
+        self._rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+        self._others = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
+        # Only these must be passed by position; all others go by keyword, which is one step less.
+        self._by_position = () if self._rest is None and self._keywords >= set(self._positional) else self._positional
+        self._converters: dict[str, tuple[type | None, Converter]] | None = None
+        self._not_none: frozenset[str] = frozenset()
+
+    def prepare(self) -> None:
+        """Work out the annotations; InvalidHandler if one cannot be resolved or made from JSON."""
+        if self._converters is not None:
+            return
+        hints = self._hints()
+        converters: dict[str, tuple[type | None, Converter]] = {}
+        for each in self._signature.parameters.values():
+            hint = hints.get(each.name, Any)
+            hint = hint | None if each.default is None and hint is not Any else hint
+            if each.kind is each.VAR_POSITIONAL:
+                hint = list[hint]  # type: ignore[valid-type]
+            converters[each.name] = (hint if hint in _EXACT else None, self._converter(each.name, hint))
+        self._not_none = frozenset(name for name, (_, convert) in converters.items() if not _accepts_none(convert))
+        self._converters = converters
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The object to store; a default that was not overridden is left to the worker."""
+        if self._converters is None:
+            self.prepare()
+        bound = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(self._positional):
+            if self._rest is None:
+                raise self._misfit(args, kwargs)
+            bound[self._rest] = list(args[len(self._positional) :])
+        for name, value in kwargs.items():
+            if name in bound or (name not in self._keywords and self._others is None):
+                raise self._misfit(args, kwargs)
+            bound[name] = value
+        if not self._required <= bound.keys():
+            raise self._misfit(args, kwargs)
+        for name, value in bound.items():
+            if value is None and name in self._not_none:
+                raise InvalidArguments(
+                    name=self._name,
+                    reason=f"{name} is None, but its annotation does not allow that. If it is the key of a new object, "
+                    "flush first (session.flush()), so that the database gives it one",
+                )
+        return bound
+
+    def decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and keyword arguments for the handler; UndecodableTask if the body does not fit it."""
+        try:
+            return self._decode(body)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+            reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            raise UndecodableTask(name=self._name, reason=reason) from error
+
+    def _decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if self._converters is None:
+            self.prepare()
+        values = decode_json(body)
+        if type(values) is not dict:
+            raise Mismatch("an object keyed by parameter name")
+        converters: dict[str, tuple[type | None, Converter]] = self._converters  # type: ignore[assignment]
+        for name, value in values.items():
+            exact, convert = converters.get(name) or self._other(name)
+            if type(value) is not exact:
+                values[name] = _named(name, convert, value)
+        if not self._required <= values.keys():
+            raise Mismatch("there", ", ".join(sorted(self._required - values.keys())))
+        if not self._by_position:
+            return (), values
+        return self._split(values)
+
+    def _split(self, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        parameters = self._signature.parameters
+        args = []
+        for name in self._by_position:
+            default = parameters[name].default
+            if name not in values and default is parameters[name].empty:
+                break
+            args.append(values.pop(name, default))
+        rest = values.pop(self._rest, []) if self._rest else []
+        return (*args, *rest), values
+
+    def _other(self, name: str) -> tuple[type | None, Converter]:
+        """What converts a keyword that has no parameter of its own."""
+        if self._others is None or self._converters is None:
+            raise Mismatch("left out, because the handler has no such parameter", name)
+        return self._converters[self._others]
+
+    def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InvalidArguments:
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return InvalidArguments(name=self._name, reason=str(error))
+        return InvalidArguments(name=self._name, reason="two arguments would be stored under one name")
+
+    def _hints(self) -> dict[str, Any]:
+        function = inspect.unwrap(self._function)
+        try:
+            return typing.get_type_hints(_plain_function(function), include_extras=True)
+        except NameError as error:
+            reason = f"its annotations cannot be resolved at run time ({error}): import what they name at module level"
+            raise InvalidHandler(name=self._name, reason=reason) from None
+
+    def _converter(self, parameter: str, hint: Any) -> Converter:
+        try:
+            return converter_for(hint)
+        except UnsupportedAnnotation as error:
+            raise InvalidHandler(name=self._name, reason=f"its parameter {parameter}: {error}") from None
+
+
+def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise InvalidHandler(name=name, reason="it has no signature to read") from None
+
+
+def _plain_function(function: Any) -> Any:
+    """What carries the annotations: the function itself, a method's function, a callable object's __call__."""
+    if isinstance(function, (types.FunctionType, types.MethodType)):
+        return function
+    return getattr(function, "func", None) or type(function).__call__
+
+
+def _is_context(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        # Often imported for type checkers only, so the name alone must do.
+        if annotation.rpartition(".")[2] == TaskContext.__name__:
+            return True
+        module = sys.modules.get(getattr(function, "__module__", ""))
+        annotation = getattr(module, annotation, None)
+    return isinstance(annotation, type) and issubclass(annotation, TaskContext)
+
+
+def _accepts_none(convert: Converter) -> bool:
+    if convert is as_is:
+        return True
+    try:
+        convert(None)
+    except Exception:  # noqa: BLE001 - a converter may raise anything, and then it takes no None
+        return False
+    return True
+
+
+def _named(name: str, convert: Converter, value: Any) -> Any:
+    try:
+        return convert(value)
+    except Mismatch as mismatch:
+        raise mismatch.inside(name) from mismatch.__cause__

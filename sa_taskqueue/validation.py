@@ -1,0 +1,138 @@
+"""Checks of what a caller may ask for; each refuses before anything is sent to the database."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from sa_taskqueue.exceptions import (
+    InvalidAttempts,
+    InvalidDatetime,
+    InvalidDelay,
+    InvalidHeaders,
+    InvalidName,
+    InvalidPriority,
+    InvalidSetting,
+    InvalidUniqueKey,
+    NaiveDatetime,
+)
+
+QUEUE_NAME_LIMIT = 64
+TASK_NAME_LIMIT = 120
+MOST_ATTEMPTS = 1000
+UNIQUE_KEY_LIMIT = 1024
+HEADERS_LIMIT = 16 * 1024
+
+# MySQL's DATETIME starts at the year 1000; above 9000 adding a lease can leave what drivers can read.
+FIRST_YEAR = 1000
+LAST_YEAR = 9000
+LONGEST_DELAY_DAYS = 36_525
+
+_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def whole_number(value: object) -> bool:
+    """Tell whether a value is an int and not a bool, which Python counts among the ints."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_name(field: str, value: object, limit: int) -> str:
+    if not isinstance(value, str) or len(value) > limit or not _NAME.fullmatch(value):
+        raise InvalidName(field=field, value=value, limit=limit)
+    return value
+
+
+def check_task(name: object) -> str:
+    return check_name("task", name, TASK_NAME_LIMIT)
+
+
+def check_queue(name: object) -> str:
+    return check_name("queue", name, QUEUE_NAME_LIMIT)
+
+
+def check_priority(value: int) -> int:
+    if not whole_number(value) or not -100 <= value <= 100:
+        raise InvalidPriority(value=value)
+    return int(value)
+
+
+def check_attempts(field: str, value: int, least: int = 1) -> int:
+    if not whole_number(value) or not least <= value <= MOST_ATTEMPTS:
+        raise InvalidAttempts(field=field, value=value, least=least, most=MOST_ATTEMPTS)
+    return int(value)
+
+
+def check_seconds(setting: str, value: float | timedelta) -> float:
+    """A positive number of seconds, at most the longest delay."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds <= _longest().total_seconds():
+        raise InvalidSetting(setting=setting, value=value, allowed="a positive number of seconds")
+    return float(seconds)
+
+
+def check_run_after(value: datetime | timedelta | None) -> tuple[datetime | None, timedelta | None]:
+    """Split into a point in time (UTC) and a delay, of which at most one is set; no delay means now."""
+    if value is None:
+        return None, None
+    if isinstance(value, timedelta):
+        if not timedelta(0) <= value <= _longest():
+            raise InvalidDelay(value=str(value), limit=LONGEST_DELAY_DAYS)
+        return None, value or None
+    if isinstance(value, datetime):
+        return check_datetime("run_after", value), None
+    raise InvalidSetting(setting="run_after", value=value, allowed="a timedelta or a datetime with a time zone")
+
+
+def check_datetime(field: str, value: datetime) -> datetime:
+    """The same instant in UTC."""
+    if value.utcoffset() is None:
+        raise NaiveDatetime(field=field)
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise InvalidDatetime(field=field, value=str(value), first=FIRST_YEAR, last=LAST_YEAR)
+    return value.astimezone(UTC)
+
+
+def check_choice(setting: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidSetting(setting=setting, value=value, allowed="one of " + ", ".join(choices))
+
+
+def check_unique_key(value: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidUniqueKey(reason="it must be a string")
+    if not 0 < len(value) <= UNIQUE_KEY_LIMIT:
+        raise InvalidUniqueKey(reason=f"it has {len(value)} characters, but may have 1 to {UNIQUE_KEY_LIMIT}")
+    if _UNSTORABLE.search(value):
+        raise InvalidUniqueKey(reason="it holds a NUL or half of a surrogate pair")
+    return value
+
+
+def unique_hash(name: str, key: str) -> bytes:
+    """32 bytes that stand for a key of one task name: fixed width, and blind to collations ("dup" is not "DUP ")."""
+    return hashlib.sha256(f"{name}\0{key}".encode()).digest()
+
+
+def check_headers(headers: Mapping[str, str]) -> str | None:
+    """The headers as JSON text; None for no headers."""
+    if not isinstance(headers, Mapping):
+        raise InvalidHeaders(reason="they are not a mapping", limit=HEADERS_LIMIT)
+    for key, value in headers.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidHeaders(reason="a name or a value is not a string", limit=HEADERS_LIMIT)
+        if _UNSTORABLE.search(key) or _UNSTORABLE.search(value):
+            raise InvalidHeaders(reason="a text holds a NUL or half of a surrogate pair", limit=HEADERS_LIMIT)
+    if not headers:
+        return None
+    text = json.dumps(dict(headers), ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode()) > HEADERS_LIMIT:
+        raise InvalidHeaders(reason="they are too large", limit=HEADERS_LIMIT)
+    return text
+
+
+def _longest() -> timedelta:
+    return timedelta(days=LONGEST_DELAY_DAYS)
