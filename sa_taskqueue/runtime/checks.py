@@ -17,7 +17,7 @@ def pool_capacity(pool: Pool) -> int:
         return UNLIMITED
     if not isinstance(pool, QueuePool):
         return 1
-    overflow = pool._max_overflow
+    overflow = pool._max_overflow  # noqa: SLF001  there is no public name for it
     return UNLIMITED if overflow < 0 or pool.size() == 0 else pool.size() + overflow
 
 
@@ -30,7 +30,7 @@ def refuse_small_pool(pool: Pool, needed: int) -> None:
 
 def pool_too_small(capacity: int, needed: int) -> InvalidSetting:
     """The error for a pool that cannot serve the connections held at once."""
-    allowed = f"at least {needed}, because the worker holds so many connections at once: create_engine(pool_size={needed})"
+    allowed = f"at least {needed}, as the worker holds so many connections at once: create_engine(pool_size={needed})"
     return InvalidSetting(setting="pool_size + max_overflow", value=capacity, allowed=allowed)
 
 

@@ -19,9 +19,13 @@ R = TypeVar("R")
 
 
 def transact(
-    connection: Connection, adapter: Adapter, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs
+    connection: Connection,
+    adapter: Adapter,
+    operation: Callable[Concatenate[Connection, P], R],
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> R:
-    """Begin, run the operation, commit. CommitUnknown: the connection broke after COMMIT was sent; look by id and epoch."""
+    """Begin, run the operation, commit. CommitUnknown: the connection broke after COMMIT was sent."""
     try:
         adapter.begin(connection)
         result = operation(connection, *args, **kwargs)

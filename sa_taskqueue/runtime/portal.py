@@ -12,6 +12,7 @@ from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.runtime import checks
+from sa_taskqueue.runtime.engines import copy_without_pool
 from sa_taskqueue.runtime.lane import OPERATION_TIMEOUT, Lane
 from sa_taskqueue.runtime.links import Link, LoopLink, Prepare, ThreadLink
 
@@ -42,21 +43,23 @@ class Portal:
         return self._adapter
 
     async def start(self, *, connections: int = 1) -> None:
-        """Connect once and refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, a pool below `connections`."""
+        """Connect once; refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, a pool below `connections`."""
         checks.refuse_small_pool(self.sync_engine.pool, connections)
-        link = self._link("start", self._recognise)
+        link = open_link(self.engine, "start", self._recognise)
         try:
-            await link.call(lambda connection: None, OPERATION_TIMEOUT)
+            await link.call(Connection.rollback, OPERATION_TIMEOUT)
         except (DBAPIError, OSError) as error:
             raise checks.unreachable(self.sync_engine.url, error) from error
         finally:
             await link.close()
 
     def lane(self, name: str, *, timeout: float = OPERATION_TIMEOUT) -> Lane:
-        """A lane of that name, which opens its connection at its first operation; `timeout` seconds for each of them."""
+        """A lane that opens its connection at its first operation; each may take `timeout` seconds."""
         if os.getpid() != self._process:
-            raise InvalidSetting(setting="engine", value="used after a fork", allowed="started in the process that runs the worker")
-        lane = Lane(name, self._link(name, self._prepare), self.adapter, timeout=timeout)
+            raise InvalidSetting(
+                setting="engine", value="used after a fork", allowed="started in the process that runs the worker"
+            )
+        lane = Lane(name, open_link(self.engine, name, self._prepare), self.adapter, timeout=timeout)
         self._lanes.append(lane)
         return lane
 
@@ -64,11 +67,6 @@ class Portal:
         """Close the connections of all lanes."""
         while self._lanes:
             await self._lanes.pop().aclose()
-
-    def _link(self, name: str, prepare: Prepare) -> Link:
-        if isinstance(self.engine, Engine):
-            return ThreadLink(name, self.engine, prepare)
-        return LoopLink(self.engine, prepare)
 
     def _recognise(self, connection: Connection) -> None:
         checks.refuse_autocommit(connection)
@@ -87,3 +85,17 @@ def apply_worker_settings(connection: Connection, adapter: Adapter) -> None:
     for statement in adapter.worker_settings():
         connection.exec_driver_sql(statement)
     connection.commit()
+
+
+def open_link(engine: Engine | AsyncEngine, name: str, prepare: Prepare) -> Link:
+    """The way to a connection of the engine, which is opened at the first call."""
+    if isinstance(engine, Engine):
+        return ThreadLink(name, engine, prepare)
+    return LoopLink(engine, prepare)
+
+
+def without_pool(engine: Engine | AsyncEngine) -> Engine | AsyncEngine:
+    """A second engine of the same kind that takes nothing from the user's pool."""
+    if isinstance(engine, Engine):
+        return copy_without_pool(engine)
+    return type(engine)(copy_without_pool(engine.sync_engine))

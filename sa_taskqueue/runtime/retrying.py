@@ -13,10 +13,10 @@ MAX_RETRIES = 5
 """How often one operation is repeated after a deadlock, a serialization failure or a busy lock."""
 
 RETRY_BASE, RETRY_CAP = 0.02, 1.0
-"""Seconds. A deadlock's winner is done within milliseconds; five repeats stay below the 2 s lock timeout of MySQL's workers."""
+"""Seconds. A deadlock's winner is done within milliseconds; together five repeats wait less than one lock timeout."""
 
 RECONNECT_BASE, RECONNECT_CAP = 0.1, 10.0
-"""Seconds. A PostgreSQL restart took 1 to 2 s here (2026-11-30); the cap keeps a fleet from hammering a server that is down."""
+"""Seconds. A PostgreSQL restart took 1 to 2 s here (2026-11-30); the cap spares a server that is down for long."""
 
 
 class Action(enum.Enum):
@@ -27,7 +27,9 @@ class Action(enum.Enum):
     RAISE = enum.auto()
 
 
-def full_jitter(attempt: int, base: float, cap: float, uniform: Callable[[float, float], float] = random.uniform) -> float:
+def full_jitter(
+    attempt: int, base: float, cap: float, uniform: Callable[[float, float], float] = random.uniform
+) -> float:
     """Seconds between 0 and min(cap, base * 2**attempt); attempt counts from 0 and may be any size."""
     return uniform(0.0, min(cap, base * 2.0 ** min(attempt, 30)))
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.pool import NullPool
 
-from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.runtime.portal import Portal, without_pool
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -27,7 +26,7 @@ class SideLane:
 
     def __init__(self, engine: Engine | AsyncEngine, *, timeout: float) -> None:
         self._loop = asyncio.new_event_loop()
-        self._portal = Portal(side_engine(engine))
+        self._portal = Portal(without_pool(engine))
         try:
             self._loop.run_until_complete(self._portal.start())
         except BaseException:
@@ -46,31 +45,3 @@ class SideLane:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
-
-
-def side_engine(engine: Engine | AsyncEngine) -> Engine | AsyncEngine:
-    """An engine without a pool, from the same creator, dialect and events, so that it connects as the given one does."""
-    if isinstance(engine, Engine):
-        return _side_engine(engine)
-    return type(engine)(_side_engine(engine.sync_engine))
-
-
-def _side_engine(engine: Engine) -> Engine:
-    # SQLAlchemy has no public way to copy an engine; test_side.py pins what is used here on every supported version.
-    source = engine.pool
-    pool = NullPool(
-        source._creator,  # noqa: SLF001
-        dialect=engine.dialect,
-        reset_on_return=source._reset_on_return,  # noqa: SLF001
-        _dispatch=source.dispatch,
-    )
-    side = Engine(
-        pool,
-        engine.dialect,
-        engine.url,
-        execution_options=engine.get_execution_options(),
-        hide_parameters=engine.hide_parameters,
-    )
-    side.dispatch._update(engine.dispatch, only_propagate=False)  # noqa: SLF001
-    side._has_events = engine._has_events  # noqa: SLF001
-    return side

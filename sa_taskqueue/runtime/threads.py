@@ -1,4 +1,4 @@
-"""A daemon thread that runs one call after the other: a driver that never returns must not keep the process from ending."""
+"""A daemon thread that runs one call after the other: a driver that never returns must not keep a process alive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 class OneThread:
-    """Started at the first call. `concurrent.futures` is no choice here: it joins its threads when the process exits."""
+    """Started at the first call. Not `concurrent.futures`, which joins its threads when the process exits."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class OneThread:
         def work() -> None:
             try:
                 future.set_result(call())
-            except BaseException as error:  # delivered to whoever waits for the future
+            except BaseException as error:  # noqa: BLE001  delivered to whoever waits for the future
                 future.set_exception(error)
 
         self._calls.put(work)

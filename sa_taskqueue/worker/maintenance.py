@@ -87,7 +87,7 @@ class Maintenance:
         return type(taken)(freed, failed)
 
     async def promote(self) -> float | None:
-        """Free the tasks that have fallen due; seconds until the next one, None if another worker is at it or none waits."""
+        """Free the tasks that have fallen due; seconds until the next, None if another worker is at it or none waits."""
         while True:
             promoted, next_due = await self._lane.run_repeatable(self._promote_batch)
             if promoted:

@@ -43,7 +43,10 @@ class BlockingLane(Protocol):
     """What the renewal needs of `runtime.side.SideLane`; it is made, used and closed in the renewal's thread."""
 
     def attempt(
-        self, operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], set[UUID]], groups: Mapping[float, Sequence[Pair]], /
+        self,
+        operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], set[UUID]],
+        groups: Mapping[float, Sequence[Pair]],
+        /,
     ) -> set[UUID]:
         """Run the operation as one transaction, once."""
         ...
@@ -118,7 +121,7 @@ class Renewer:
         sent_at = self._clock()  # before sending: the lease can only end later than counted from here
         still = self._opened().attempt(self._renew_groups, groups)
         for lease, pairs in groups.items():
-            self._held.renewed(still & {id for id, _ in pairs}, sent_at + lease - safety_margin(lease))
+            self._held.renewed(still & {task_id for task_id, _ in pairs}, sent_at + lease - safety_margin(lease))
             self._lose([pair for pair in pairs if pair[0] not in still], "its row is no longer held under this epoch")
 
     def fence(self) -> None:
@@ -145,7 +148,7 @@ class Renewer:
         return still
 
     def _lose(self, pairs: Sequence[Pair], reason: str) -> None:
-        lost = [task for id, epoch in pairs if (task := self._mark_lost(id, epoch)) is not None]
+        lost = [task for pair in pairs if (task := self._mark_lost(*pair)) is not None]
         if not lost:
             return
         telemetry.emit(telemetry.LeasesLost(tuple(task.claimed.id for task in lost)))
@@ -153,10 +156,10 @@ class Renewer:
             logger.warning("task %s (epoch %d) is lost: %s", task.claimed.id, task.claimed.epoch, reason)
             self._on_lost(task)
 
-    def _mark_lost(self, id: UUID, epoch: int) -> HeldTask | None:
+    def _mark_lost(self, task_id: UUID, epoch: int) -> HeldTask | None:
         """None, too, for a task that this worker gave back and claimed again while the renewal was under way."""
-        task = self._held.get(id)
-        return self._held.mark_lost(id) if task is not None and task.claimed.epoch == epoch else None
+        task = self._held.get(task_id)
+        return self._held.mark_lost(task_id) if task is not None and task.claimed.epoch == epoch else None
 
     def _renewing(self) -> None:
         try:
