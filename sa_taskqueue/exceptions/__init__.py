@@ -1,0 +1,158 @@
+"""Every error the library raises itself.
+
+::
+
+    TaskQueueError
+     +-- ConfigurationError            the program or the server is set up wrongly
+     |    +-- MissingTable
+     |    +-- UnsupportedReservation
+     |    +-- UnsupportedServer
+     |    +-- DuplicateHandler
+     |    +-- InvalidHandler
+     |    +-- AutocommitEngine
+     |    +-- InMemoryDatabase
+     |    +-- IsolationRefused
+     |    +-- InvalidSetting
+     +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
+     |    +-- InvalidName
+     |    +-- InvalidPriority
+     |    +-- InvalidDelay
+     |    +-- InvalidDatetime
+     |    +-- NaiveDatetime
+     |    +-- InvalidAttempts
+     |    +-- InvalidArguments (TypeError)
+     |    +-- UnknownTask
+     |    +-- InvalidUniqueKey
+     |    +-- InvalidHeaders
+     |    +-- BodyError
+     |         +-- BodyNotSerializable
+     |         +-- BodyTooLarge
+     |         +-- BodyTooDeep
+     |         +-- BodyInvalid
+     +-- TransactionError              there is no transaction the task could be part of
+     |    +-- NoTransaction
+     |    +-- TransactionEnded
+     |    +-- SavepointWithoutBegin
+     +-- UniqueKeyError
+     |    +-- DuplicateTask
+     |    +-- TaskRunning
+     +-- QueueDatabaseError            the database refused or could not answer
+     |    +-- ServerUnreachable
+     |    +-- ServerUnreachable
+     |    +-- SchemaMissing
+     |    +-- SchemaOutdated
+     |    +-- ReadOnlyDatabase
+     |    +-- DatabaseBusy
+     |    +-- InsufficientPrivilege
+     |    +-- StorageFull
+     |    +-- CommitUnknown
+     +-- LeaseLost                     another worker holds the task now
+     +-- UndecodableTask               the stored body does not fit the handler
+
+The docstring of a class is its message, filled with the keywords it is raised with; each keyword is
+also an attribute. ``code`` is stable and is what ``docs/reference/errors.md`` explains.
+"""
+
+from __future__ import annotations
+
+from sa_taskqueue.exceptions.base import TaskQueueError
+from sa_taskqueue.exceptions.configuration import (
+    AutocommitEngine,
+    ConfigurationError,
+    DuplicateHandler,
+    InMemoryDatabase,
+    InvalidHandler,
+    InvalidSetting,
+    IsolationRefused,
+    MissingTable,
+    UnsupportedReservation,
+    UnsupportedServer,
+)
+from sa_taskqueue.exceptions.database import (
+    CommitUnknown,
+    DatabaseBusy,
+    DuplicateTask,
+    InsufficientPrivilege,
+    NoTransaction,
+    QueueDatabaseError,
+    ReadOnlyDatabase,
+    SavepointWithoutBegin,
+    SchemaMissing,
+    SchemaOutdated,
+    ServerUnreachable,
+    StorageFull,
+    TaskRunning,
+    TransactionEnded,
+    TransactionError,
+    UniqueKeyError,
+)
+from sa_taskqueue.exceptions.invalid_tasks import (
+    BodyError,
+    BodyInvalid,
+    BodyNotSerializable,
+    BodyTooDeep,
+    BodyTooLarge,
+    InvalidArguments,
+    InvalidAttempts,
+    InvalidDatetime,
+    InvalidDelay,
+    InvalidHeaders,
+    InvalidName,
+    InvalidPriority,
+    InvalidTask,
+    InvalidUniqueKey,
+    NaiveDatetime,
+    UnknownTask,
+)
+from sa_taskqueue.exceptions.running import (
+    LeaseLost,
+    UndecodableTask,
+)
+
+__all__ = [
+    "AutocommitEngine",
+    "BodyError",
+    "BodyInvalid",
+    "BodyNotSerializable",
+    "BodyTooDeep",
+    "BodyTooLarge",
+    "CommitUnknown",
+    "ConfigurationError",
+    "DatabaseBusy",
+    "DuplicateHandler",
+    "DuplicateTask",
+    "InMemoryDatabase",
+    "InsufficientPrivilege",
+    "InvalidArguments",
+    "InvalidAttempts",
+    "InvalidDatetime",
+    "InvalidDelay",
+    "InvalidHandler",
+    "InvalidHeaders",
+    "InvalidName",
+    "InvalidPriority",
+    "InvalidSetting",
+    "InvalidTask",
+    "InvalidUniqueKey",
+    "IsolationRefused",
+    "LeaseLost",
+    "MissingTable",
+    "NaiveDatetime",
+    "NoTransaction",
+    "QueueDatabaseError",
+    "ReadOnlyDatabase",
+    "SavepointWithoutBegin",
+    "SchemaMissing",
+    "SchemaOutdated",
+    "ServerUnreachable",
+    "StorageFull",
+    "TaskQueueError",
+    "TaskRunning",
+    "TransactionEnded",
+    "TransactionError",
+    "UndecodableTask",
+    "UniqueKeyError",
+    "UnknownTask",
+    "UnsupportedReservation",
+    "UnsupportedServer",
+]

@@ -1,0 +1,93 @@
+"""Errors of how the program or the server is set up."""
+
+from __future__ import annotations
+
+from sa_taskqueue.exceptions.base import TaskQueueError
+
+
+class ConfigurationError(TaskQueueError):
+    """The task queue is not set up rightly."""
+
+    code = "configuration"
+
+
+class MissingTable(ConfigurationError):
+    """{feature} needs a table of its own: map a class with {mixin} and pass it as TaskQueue({keyword}=...)."""
+
+    code = "missing_table"
+    feature: str
+    mixin: str
+    keyword: str
+
+
+class UnsupportedReservation(ConfigurationError):
+    """{reservation} cannot reserve tasks on {database}: {reason}. Use Lease(), which works on every database."""
+
+    code = "unsupported_reservation"
+    reservation: str
+    database: str
+    reason: str
+
+
+class UnsupportedServer(ConfigurationError):
+    """{server} {version} is too old: {minimum} or newer is needed. Upgrade the server."""
+
+    code = "unsupported_server"
+    server: str
+    version: str
+    minimum: str
+
+
+class DuplicateHandler(ConfigurationError):
+    """Two handlers are named {name}: {first} and {second}. Give one of them another name with
+    @queue.task(name=...).
+    """
+
+    code = "duplicate_handler"
+    name: str
+    first: str
+    second: str
+
+
+class InvalidHandler(ConfigurationError):
+    """The function {name} cannot be a handler: {reason}."""
+
+    code = "invalid_handler"
+    name: str
+    reason: str
+
+
+class AutocommitEngine(ConfigurationError):
+    """The engine {engine} is in AUTOCOMMIT, so a task could not share a transaction with the change it belongs to.
+    Use an engine without isolation_level="AUTOCOMMIT".
+    """
+
+    code = "autocommit_engine"
+    engine: str
+
+
+class InMemoryDatabase(ConfigurationError):
+    """A worker cannot use the in-memory database {url}: each connection would see a database of its own.
+    Use a file, such as sqlite:///tasks.db.
+    """
+
+    code = "in_memory_database"
+    url: str
+
+
+class IsolationRefused(ConfigurationError):
+    """The isolation level {level} is refused for a handler's session: renewing the lease would make its commit fail.
+    Use READ COMMITTED.
+    """
+
+    code = "isolation_refused"
+    level: str
+
+
+class InvalidSetting(ConfigurationError, ValueError):
+    """{setting} is {value}, but must be {allowed}."""
+
+    code = "invalid_setting"
+    setting: str
+    value: object
+    allowed: str

@@ -1,0 +1,134 @@
+"""Errors of the transaction a task is part of, of unique keys, and of the database itself."""
+
+from __future__ import annotations
+
+import uuid
+
+from sa_taskqueue.exceptions.base import TaskQueueError
+
+
+class TransactionError(TaskQueueError):
+    """The task has no transaction to be part of."""
+
+    code = "transaction"
+
+
+class NoTransaction(TransactionError):
+    """The session has no transaction: {reason}. Enqueue inside `with Session.begin() as session:`."""
+
+    code = "no_transaction"
+    reason: str
+
+
+class TransactionEnded(TransactionError):
+    """The transaction is over, so the task {name} would not be stored with it. Enqueue before the commit, not in an
+    after_commit hook.
+    """
+
+    code = "transaction_ended"
+    name: str
+
+
+class SavepointWithoutBegin(TransactionError):
+    """SQLite has a savepoint open but no BEGIN, so a later rollback would keep the task. Make the engine with
+    sqlite_engine(url), or call prepare_sqlite(engine) once.
+    """
+
+    code = "savepoint_without_begin"
+
+
+class UniqueKeyError(TaskQueueError):
+    """The unique key is taken."""
+
+    code = "unique_key"
+
+
+class DuplicateTask(UniqueKeyError):
+    """The task {id} holds the unique key "{key}" already. Choose on_duplicate="ignore" or "replace", or wait until it
+    has ended.
+    """
+
+    code = "duplicate_task"
+    id: uuid.UUID
+    key: str
+
+
+class TaskRunning(UniqueKeyError):
+    """The task {id} with the unique key "{key}" is running and cannot be replaced any more. Enqueue with
+    unique_until="start", or again when it has ended.
+    """
+
+    code = "task_running"
+    id: uuid.UUID
+    key: str
+
+
+class QueueDatabaseError(TaskQueueError):
+    """The database could not do what the task queue asked."""
+
+    code = "database"
+
+
+class ServerUnreachable(QueueDatabaseError):
+    """No connection could be made to {url}: {reason}. Check host, port, database name, user and password, and that the
+    server is running.
+    """
+
+    code = "server_unreachable"
+    url: str
+    reason: str
+
+
+class SchemaMissing(QueueDatabaseError):
+    """The table {table} does not exist. Run your migrations (alembic upgrade head) or Base.metadata.create_all(engine),
+    and check the schema and search path.
+    """
+
+    code = "schema_missing"
+    table: str
+
+
+class SchemaOutdated(QueueDatabaseError):
+    """The table {table} has no column {column}. Make and run a migration: alembic revision --autogenerate, then
+    alembic upgrade head.
+    """
+
+    code = "schema_outdated"
+    table: str
+    column: str
+
+
+class ReadOnlyDatabase(QueueDatabaseError):
+    """The database is read-only. Connect to the primary server, or make the file and its folder writable."""
+
+    code = "read_only_database"
+
+
+class DatabaseBusy(QueueDatabaseError):
+    """The database stayed locked or kept refusing for {attempts} attempts. Look for a long transaction that holds its
+    locks.
+    """
+
+    code = "database_busy"
+    attempts: int
+
+
+class InsufficientPrivilege(QueueDatabaseError):
+    """The database user may not work with the table {table}. GRANT SELECT, INSERT, UPDATE, DELETE on it."""
+
+    code = "insufficient_privilege"
+    table: str
+
+
+class StorageFull(QueueDatabaseError):
+    """The database has no space left. Free some, then the worker goes on by itself."""
+
+    code = "storage_full"
+
+
+class CommitUnknown(QueueDatabaseError):
+    """The connection broke during COMMIT, so it is not known whether the transaction is stored. Read the rows again
+    before repeating it.
+    """
+
+    code = "commit_unknown"

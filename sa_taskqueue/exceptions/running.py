@@ -1,0 +1,25 @@
+"""Errors of a task that a worker holds."""
+
+from __future__ import annotations
+
+import uuid
+
+from sa_taskqueue.exceptions.base import TaskQueueError
+
+
+class LeaseLost(TaskQueueError):
+    """The lease on the task {id} (epoch {epoch}) is lost: another worker may hold it, so its end is not recorded. Make
+    the lease longer if handlers freeze for that long.
+    """
+
+    code = "lease_lost"
+    id: uuid.UUID
+    epoch: int
+
+
+class UndecodableTask(TaskQueueError):
+    """The body does not fit the handler of {name}: {reason}. Correct the body or the handler, then retry the task."""
+
+    code = "undecodable"
+    name: str
+    reason: str
