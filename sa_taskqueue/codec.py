@@ -122,7 +122,7 @@ def _text(value: str, path: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise BodyInvalid(path=path, what="half of a surrogate pair") from None
-    return str(value)
+    return str.__str__(value)
 
 
 def _number(value: float | Decimal, path: str) -> object:
@@ -158,13 +158,21 @@ def _container(value: object, path: str, depth: int) -> object:
         return {_key(key, path): _to_plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_to_plain(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    if hasattr(value, "_sa_instance_state"):
+        raise BodyNotSerializable(
+            path=path, reason=f"{type(value).__qualname__} is a mapped object; pass its key instead"
+        )
     if is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value) if field.init]
         return {name: _to_plain(getattr(value, name), f"{path}.{name}", depth + 1) for name in names}
-    model = _from_library(value)
-    if model is not None:
-        return _to_plain(model, path, depth)
-    raise BodyNotSerializable(path=path, reason=f"{type(value).__qualname__} is not JSON; {_SUPPORTED}")
+    dump = _library_dump(value)
+    if dump is None:
+        raise BodyNotSerializable(path=path, reason=f"{type(value).__qualname__} is not JSON; {_SUPPORTED}")
+    try:
+        plain = dump()
+    except (TypeError, ValueError) as error:
+        raise BodyNotSerializable(path=path, reason=f"{type(value).__qualname__} refused: {error}") from error
+    return _to_plain(plain, path, depth)
 
 
 def _key(key: object, path: str) -> str:
@@ -173,11 +181,11 @@ def _key(key: object, path: str) -> str:
     return _text(key.value if isinstance(key, enum.Enum) else key, path)
 
 
-def _from_library(value: object) -> object:
-    """A msgspec struct or pydantic model in plain types; neither package is imported for it."""
+def _library_dump(value: Any) -> Callable[[], object] | None:
+    """What puts a msgspec struct or pydantic model into plain types; neither package is imported for it."""
     msgspec, pydantic = sys.modules.get("msgspec"), sys.modules.get("pydantic")
     if msgspec is not None and isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value, str_keys=True)
+        return lambda: msgspec.to_builtins(value, str_keys=True)
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        return value.model_dump(mode="json", by_alias=True, round_trip=True)
+        return lambda: value.model_dump(mode="json", by_alias=True, round_trip=True)
     return None

@@ -5,48 +5,23 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import collections.abc
 import enum
 import json
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any
-from uuid import UUID
 
-Converter = Callable[[Any], Any]
-
-
-class Mismatch(ValueError):
-    """A value does not fit its annotation; ``path`` leads to it and the value itself is never quoted."""
-
-    def __init__(self, expected: str, path: str = "") -> None:
-        super().__init__(expected, path)
-        self.expected = expected
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path.removeprefix('.') or 'the value'} must be {self.expected}"
-
-    def inside(self, step: str) -> Mismatch:
-        return Mismatch(self.expected, step + self.path)
+from sa_taskqueue.scalars import PLAIN, RICH, Converter, Mismatch, as_is, exactly
 
 
 class UnsupportedAnnotation(TypeError):
     """An annotation that no JSON value can be turned into."""
 
-    def __init__(self, annotation: object) -> None:
-        super().__init__(f"{annotation!r} cannot be made from JSON")
-
-
-def as_is(value: Any) -> Any:
-    return value
+    def __init__(self, annotation: object, reason: str = "cannot be made from JSON") -> None:
+        super().__init__(f"{_name(annotation)} {reason}")
 
 
 def converter_for(annotation: object) -> Converter:
@@ -54,103 +29,6 @@ def converter_for(annotation: object) -> Converter:
     return _Compiler().compile(annotation)
 
 
-def _exactly(kind: type, expected: str) -> Converter:
-    def convert(value: Any) -> Any:
-        if type(value) is not kind:
-            raise Mismatch(expected)
-        return value
-
-    return convert
-
-
-def _to_int(value: Any) -> int:
-    if type(value) is int:
-        return value
-    if type(value) is float and value.is_integer():  # JavaScript and JSONB do not tell 5 from 5.0
-        return int(value)
-    raise Mismatch("a whole number")
-
-
-def _to_float(value: Any) -> float:
-    if type(value) is float:
-        return value
-    if type(value) is int:
-        try:
-            return float(value)
-        except OverflowError:
-            pass
-    raise Mismatch("a number")
-
-
-def _to_decimal(value: Any) -> Decimal:
-    if type(value) in (str, int, float):
-        try:
-            number = Decimal(str(value))
-        except (InvalidOperation, ValueError):
-            raise Mismatch("a decimal number") from None
-        if number.is_finite():
-            return number
-    raise Mismatch("a decimal number")
-
-
-def _to_datetime(value: Any) -> datetime:
-    if type(value) is str:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            raise Mismatch("a datetime in ISO 8601") from None
-        if moment.utcoffset() is not None:
-            return moment
-    raise Mismatch("a datetime in ISO 8601 with a time zone")
-
-
-def _to_date(value: Any) -> date:
-    try:
-        if type(value) is str:
-            return date.fromisoformat(value)
-    except ValueError:
-        pass
-    raise Mismatch("a date in ISO 8601")
-
-
-def _to_uuid(value: Any) -> UUID:
-    try:
-        if type(value) is str:
-            return UUID(value)
-    except ValueError:
-        pass
-    raise Mismatch("a UUID")
-
-
-def _to_bytes(value: Any) -> bytes:
-    try:
-        if type(value) is str:
-            return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        pass
-    raise Mismatch("bytes in base64")
-
-
-_to_none = _exactly(type(None), "null")
-
-# What JSON itself tells apart; anything else is made from one of these.
-_PLAIN: Mapping[object, Converter] = {
-    str: _exactly(str, "text"),
-    bool: _exactly(bool, "true or false"),
-    int: _to_int,
-    float: _to_float,
-    None: _to_none,
-    type(None): _to_none,
-}
-_RICH: Mapping[object, Converter] = {
-    Any: as_is,
-    object: as_is,
-    datetime: _to_datetime,
-    date: _to_date,
-    Decimal: _to_decimal,
-    UUID: _to_uuid,
-    bytes: _to_bytes,
-}
 _LISTS = (
     list,
     collections.abc.Collection,
@@ -170,7 +48,7 @@ class _Compiler:
     def compile(self, annotation: Any) -> Converter:
         annotation = _unwrap(annotation)
         try:
-            simple = _PLAIN.get(annotation) or _RICH.get(annotation)
+            simple = PLAIN.get(annotation) or RICH.get(annotation)
         except TypeError:
             raise UnsupportedAnnotation(annotation) from None
         if simple is not None:
@@ -192,6 +70,8 @@ class _Compiler:
         raise UnsupportedAnnotation(annotation)
 
     def _class(self, kind: type) -> Converter:
+        if hasattr(kind, "__mapper__"):
+            raise UnsupportedAnnotation(kind, "is a mapped class; take the key of its row instead")
         if issubclass(kind, enum.Enum):
             return _enum(kind)
         if kind not in self._records:
@@ -207,12 +87,12 @@ class _Compiler:
     def _union(self, members: tuple[Any, ...]) -> Converter:
         """Try the members that JSON does not know first: a UUID is more than text, a date less than a datetime."""
         members = tuple(map(_unwrap, members))
-        plain = [member for member in members if member in _PLAIN]
-        rich = [self.compile(member) for member in members if member not in _PLAIN]
+        plain = [member for member in members if member in PLAIN]
+        rich = [self.compile(member) for member in members if member not in PLAIN]
         if len(rich) == 1 and plain == [type(None)]:
-            return _optional(rich[0])
+            return optional(rich[0])
         exact = frozenset(plain)
-        choices = rich + [_PLAIN[member] for member in plain]
+        choices = rich + [PLAIN[member] for member in plain]
 
         def convert(value: Any) -> Any:
             if not rich and type(value) in exact:
@@ -227,8 +107,7 @@ class _Compiler:
         return convert
 
     def _list(self, arguments: tuple[Any, ...]) -> Converter:
-        item = self.compile(arguments[0]) if arguments else as_is
-        return lambda value: _convert_items(value, item)
+        return list_of(self.compile(arguments[0]) if arguments else as_is)
 
     def _tuple(self, arguments: tuple[Any, ...]) -> Converter:
         if not arguments:
@@ -246,7 +125,7 @@ class _Compiler:
 
     def _dict(self, annotation: object, arguments: tuple[Any, ...]) -> Converter:
         if not arguments:
-            return _exactly(dict, "an object")
+            return exactly(dict, "an object")
         key, item = self.compile(arguments[0]), self.compile(arguments[1])
         if not _may_be_key(_unwrap(arguments[0])):
             raise UnsupportedAnnotation(annotation)
@@ -328,7 +207,13 @@ def _convert_each(value: Any, converters: list[Converter]) -> list[Any]:
     return [_at(f"[{index}]", convert, value[index]) for index, convert in enumerate(converters)]
 
 
-def _optional(convert: Converter) -> Converter:
+def list_of(convert: Converter) -> Converter:
+    """A list whose items are all converted so."""
+    return lambda value: _convert_items(value, convert)
+
+
+def optional(convert: Converter) -> Converter:
+    """The same conversion, or null."""
     return lambda value: None if value is None else convert(value)
 
 
@@ -384,5 +269,7 @@ def _checked(kind: type, convert: Converter) -> Converter:
     return checked
 
 
-def _name(annotation: Any) -> str:
-    return "null" if annotation is type(None) else getattr(annotation, "__qualname__", str(annotation))
+def _name(annotation: object) -> str:
+    if annotation is type(None):
+        return "null"
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)

@@ -92,6 +92,7 @@ class TaskDefinition(Generic[P, R]):
         self.function = _checked_function(name, function)
         self.is_async = _is_async(function)
         self.arguments = Arguments(name, function)
+        self.arguments.prepare_early()
         self.retry = settings.retry or task_queue.retry
         self.lease = _seconds("lease", settings.lease)
         self.timeout = _seconds("timeout", settings.timeout)
@@ -104,7 +105,7 @@ class TaskDefinition(Generic[P, R]):
             priority=validation.check_priority(settings.priority),
             max_attempts=self._attempts(settings),
         )
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
 
     def _attempts(self, settings: Settings) -> int:
         """The decorator wins over its retry policy, and that over the queue."""

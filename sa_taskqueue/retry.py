@@ -60,14 +60,16 @@ class RetryPolicy:
     def delay(self, attempt: int, error: BaseException, max_attempts: int | None = None) -> float | None:
         """Seconds to wait after attempt number ``attempt`` (from 1) ended in ``error``; None: no more attempts.
 
-        ``max_attempts`` is the task's own limit, which wins over that of a rule for every error.
+        ``max_attempts`` is the task's own limit. If it differs from the policy's it was chosen for this task, and
+        wins over the limit of a rule for every error.
         """
         rule = self._rule_for(error)
         if rule is None:
             return None
         limit = rule.max_attempts
         if max_attempts is not None:
-            limit = max_attempts if limit is None or rule.errors is None else min(limit, max_attempts)
+            chosen = max_attempts != self.max_attempts
+            limit = max_attempts if limit is None or (chosen and rule.errors is None) else min(limit, max_attempts)
         if limit is not None and attempt >= limit:
             return None
         return rule.delay(attempt)

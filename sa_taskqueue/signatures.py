@@ -5,17 +5,20 @@ Everything that needs inspection is worked out once per handler; a call only wal
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sa_taskqueue.codec import decode_json
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.converters import Converter, Mismatch, UnsupportedAnnotation, as_is, converter_for
+from sa_taskqueue.converters import UnsupportedAnnotation, converter_for, list_of, optional
 from sa_taskqueue.exceptions import InvalidArguments, InvalidHandler, UndecodableTask
+from sa_taskqueue.scalars import Converter, Mismatch, as_is
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -44,20 +47,48 @@ class Arguments:
         self._converters: dict[str, tuple[type | None, Converter]] | None = None
         self._not_none: frozenset[str] = frozenset()
 
+    def prepare_early(self) -> None:
+        """Find a wrong annotation where the handler is defined; one that names what comes later waits for `prepare`."""
+        with contextlib.suppress(NameError):
+            self._prepare()
+
     def prepare(self) -> None:
-        """Work out the annotations; InvalidHandler if one cannot be resolved or made from JSON."""
+        """Work out the annotations once; InvalidHandler if one cannot be resolved or made from JSON."""
+        try:
+            self._prepare()
+        except NameError as error:
+            reason = f"its annotations cannot be resolved at run time ({error}): import what they name at module level"
+            raise InvalidHandler(name=self._name, reason=reason) from None
+
+    def _prepare(self) -> None:
         if self._converters is not None:
             return
-        hints = self._hints()
-        converters: dict[str, tuple[type | None, Converter]] = {}
-        for each in self._signature.parameters.values():
-            hint = hints.get(each.name, Any)
-            hint = hint | None if each.default is None and hint is not Any else hint
-            if each.kind is each.VAR_POSITIONAL:
-                hint = list[hint]  # type: ignore[valid-type]
-            converters[each.name] = (hint if hint in _EXACT else None, self._converter(each.name, hint))
+        converters = {
+            each.name: self._converter(each, hint)
+            for each, hint in zip(self._signature.parameters.values(), self._hints(), strict=True)
+        }
         self._not_none = frozenset(name for name, (_, convert) in converters.items() if not _accepts_none(convert))
         self._converters = converters
+
+    def _hints(self) -> Iterator[Any]:
+        """The annotations of the stored parameters only: others may be importable for type checkers alone."""
+        namespace = getattr(_plain_function(self._function), "__globals__", {})
+        for each in self._signature.parameters.values():
+            holder = types.SimpleNamespace(
+                __annotations__={"hint": Any if each.annotation is each.empty else each.annotation}
+            )
+            yield typing.get_type_hints(holder, namespace, {}, include_extras=True)["hint"]
+
+    def _converter(self, parameter: inspect.Parameter, hint: Any) -> tuple[type | None, Converter]:
+        try:
+            convert = converter_for(hint)
+        except UnsupportedAnnotation as error:
+            raise InvalidHandler(name=self._name, reason=f"its parameter {parameter.name}: {error}") from None
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return None, list_of(convert)
+        if parameter.default is None and convert is not as_is:
+            return None, optional(convert)
+        return (hint if hint in _EXACT else None), convert
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The object to store; a default that was not overridden is left to the worker."""
@@ -85,15 +116,15 @@ class Arguments:
 
     def decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for the handler; UndecodableTask if the body does not fit it."""
+        if self._converters is None:
+            self.prepare()
         try:
             return self._decode(body)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        except Exception as error:
             reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             raise UndecodableTask(name=self._name, reason=reason) from error
 
     def _decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if self._converters is None:
-            self.prepare()
         values = decode_json(body)
         if type(values) is not dict:
             raise Mismatch("an object keyed by parameter name")
@@ -132,43 +163,36 @@ class Arguments:
             return InvalidArguments(name=self._name, reason=str(error))
         return InvalidArguments(name=self._name, reason="two arguments would be stored under one name")
 
-    def _hints(self) -> dict[str, Any]:
-        function = inspect.unwrap(self._function)
-        try:
-            return typing.get_type_hints(_plain_function(function), include_extras=True)
-        except NameError as error:
-            reason = f"its annotations cannot be resolved at run time ({error}): import what they name at module level"
-            raise InvalidHandler(name=self._name, reason=reason) from None
-
-    def _converter(self, parameter: str, hint: Any) -> Converter:
-        try:
-            return converter_for(hint)
-        except UnsupportedAnnotation as error:
-            raise InvalidHandler(name=self._name, reason=f"its parameter {parameter}: {error}") from None
-
 
 def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
     try:
+        if sys.version_info >= (3, 14):  # annotations are evaluated when asked for, and a name may be missing then
+            import annotationlib
+
+            return inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
         return inspect.signature(function)
     except (TypeError, ValueError):
         raise InvalidHandler(name=name, reason="it has no signature to read") from None
 
 
 def _plain_function(function: Any) -> Any:
-    """What carries the annotations: the function itself, a method's function, a callable object's __call__."""
-    if isinstance(function, (types.FunctionType, types.MethodType)):
-        return function
-    return getattr(function, "func", None) or type(function).__call__
+    """The function in whose module the annotations were written."""
+    function = inspect.unwrap(function)
+    if isinstance(function, functools.partial):
+        return _plain_function(function.func)
+    if isinstance(function, types.MethodType):
+        return function.__func__
+    return function if isinstance(function, types.FunctionType) else type(function).__call__
 
 
 def _is_context(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
     annotation = parameter.annotation
+    annotation = getattr(annotation, "__forward_arg__", annotation)
     if isinstance(annotation, str):
         # Often imported for type checkers only, so the name alone must do.
         if annotation.rpartition(".")[2] == TaskContext.__name__:
             return True
-        module = sys.modules.get(getattr(function, "__module__", ""))
-        annotation = getattr(module, annotation, None)
+        annotation = getattr(_plain_function(function), "__globals__", {}).get(annotation)
     return isinstance(annotation, type) and issubclass(annotation, TaskContext)
 
 

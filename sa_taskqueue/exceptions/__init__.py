@@ -38,7 +38,6 @@
      |    +-- TaskRunning
      +-- QueueDatabaseError            the database refused or could not answer
      |    +-- ServerUnreachable
-     |    +-- ServerUnreachable
      |    +-- SchemaMissing
      |    +-- SchemaOutdated
      |    +-- ReadOnlyDatabase
