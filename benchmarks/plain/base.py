@@ -1,0 +1,108 @@
+"""What every plain queue can do: fill the table, claim, and finish, on one driver connection."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine
+
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.ids import new_id
+
+QUEUE = "bench"
+NAME = "benchmarks.noop"
+BODY = '{"order_id": 1, "note": "' + "x" * 73 + '"}'
+"""100 bytes of JSON, so that rates can be compared with the figures of other systems."""
+CHUNK = 5_000
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Rows to store before a run: how many, in which state, and how urgent (smaller first)."""
+
+    count: int
+    status: str = "NEW"
+    priority: int = 0
+    seconds_ahead: int = 0
+    """How far ahead of the clock the row is due (``SCHEDULED``) or reserved until (``RUNNING``)."""
+    queue: str = QUEUE
+
+
+class PlainQueue(ABC):
+    """Plain SQL over the driver's own connection, taken from ``engine``; the caller closes it."""
+
+    COLUMNS = "id, name, queue, priority, status, body, attempt, max_attempts, crashes, epoch"
+
+    def __init__(self, engine: Engine, table: str) -> None:
+        self.table = table
+        with engine.connect() as connection:
+            adapter = adapter_for(connection.dialect)
+        self.clock = str(adapter.clock().compile(dialect=engine.dialect))
+        self._ahead = adapter
+        self._dialect = engine.dialect
+        self._fairy = engine.raw_connection()
+        self.connection: Any = self._fairy.driver_connection
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Set what the driver's connection needs before the first statement."""
+
+    @abstractmethod
+    def claim(self, limit: int) -> list[Any]:
+        """Reserve up to ``limit`` tasks and commit; their keys. The bodies are fetched too, as a worker needs them."""
+
+    @abstractmethod
+    def complete(self, keys: Sequence[Any]) -> None:
+        """Mark the tasks ``COMPLETED`` and commit."""
+
+    @abstractmethod
+    def delete(self, keys: Sequence[Any]) -> None:
+        """Delete the tasks and commit."""
+
+    @abstractmethod
+    def insert(self, filling: Filling) -> None:
+        """Store the rows by the fastest plain way of the driver and commit."""
+
+    @abstractmethod
+    def settle_down(self) -> None:
+        """Let the server do now what it would otherwise do during the run: statistics, checkpoint."""
+
+    def drain(self, batch: int, *, delete: bool) -> int:
+        """Claim and finish in batches until nothing is left; the number of tasks."""
+        finish = self.delete if delete else self.complete
+        done = 0
+        while keys := self.claim(batch):
+            finish(keys)
+            done += len(keys)
+        return done
+
+    def close(self) -> None:
+        self._fairy.close()
+
+    def after(self, seconds: int) -> str:
+        """SQL for the database's clock plus ``seconds``."""
+        compiled = self._ahead.after(seconds).compile(dialect=self._dialect, compile_kwargs={"literal_binds": True})
+        return str(compiled)
+
+    def key(self, value: uuid.UUID) -> Any:
+        """The primary key as the driver takes it."""
+        return value.bytes
+
+    def rows(self, filling: Filling) -> Iterator[list[tuple[Any, ...]]]:
+        """The values of ``COLUMNS``, in chunks."""
+        tail = (NAME, filling.queue, filling.priority, filling.status, BODY, 0, 10, 0, 0)
+        for start in range(0, filling.count, CHUNK):
+            yield [(self.key(new_id()), *tail) for _ in range(min(CHUNK, filling.count - start))]
+
+    def late_columns(self, filling: Filling) -> str:
+        """The assignments that put filled rows into their state, where the defaults do not."""
+        if filling.status == "SCHEDULED":
+            return f"scheduled_at = {self.after(filling.seconds_ahead)}"
+        if filling.status == "RUNNING":
+            return f"reserved_until = {self.after(filling.seconds_ahead)}, reserved_by = 'elsewhere'"
+        return f"finished_at = {self.clock}" if filling.status == "COMPLETED" else ""

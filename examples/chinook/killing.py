@@ -1,0 +1,53 @@
+"""Killing a worker at a moment when it holds a task for certain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from models import Task
+from sqlalchemy import Engine, func, select
+
+
+@dataclass(frozen=True)
+class KilledHolding:
+    """A worker that is dead, and the number of tasks it left reserved."""
+
+    name: str
+    held: int
+
+
+def tasks_held(engine: Engine, name: str) -> int:
+    """How many tasks are reserved by the worker called ``name``."""
+    reserved = Task.reserved_by.startswith(name, autoescape=True)
+    count = select(func.count()).select_from(Task).where(Task.status == "RUNNING", reserved)
+    # In a transaction the look would wait on SQLite for the write lock, which a frozen worker may hold.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        return connection.scalar(count) or 0
+
+
+def kill_while_it_holds(engine: Engine, worker: subprocess.Popen[bytes], name: str, patience: float) -> KilledHolding:
+    """Freeze the worker, look whether it holds a task, and kill it if so; otherwise let it run on and try again.
+
+    A frozen process can finish nothing, so what is seen reserved before the kill is what it leaves behind. A statement
+    it had already sent may still be carried out: hence the pause before the look, and a second look at the end.
+    """
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if worker.poll() is not None:
+            sys.exit(f"{name} ended by itself with code {worker.returncode}")
+        os.kill(worker.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        if tasks_held(engine, name) > 0:
+            worker.kill()
+            worker.wait()
+            if held := tasks_held(engine, name):
+                return KilledHolding(name, held)
+            sys.exit(f"{name} was killed, but the statement it had sent finished its last task: run again")
+        os.kill(worker.pid, signal.SIGCONT)
+        time.sleep(0.01)
+    sys.exit(f"{name} never held a task: nothing was killed")

@@ -1,0 +1,55 @@
+"""A worker kills itself at every fault point in turn; whatever it was in the middle of, nothing is lost or done twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, Engine
+
+from sa_taskqueue.worker import faults
+from tests.chaos.run import ChaosRun, counts_line
+from tests.chaos.workers import WorkerProcess
+from tests.support import eventually
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
+
+LONG = 60.0
+"""Seconds a handler would work if it were not interrupted by the end of its worker."""
+
+
+def bring_about(run: ChaosRun, worker: WorkerProcess, point: str) -> None:
+    """Give the worker what takes it to the point."""
+    if point == "fail.before_commit":
+        run.produce(2, name="fail_once")
+    elif point == "promote.before_commit":
+        run.produce(2, using={"run_after": timedelta(seconds=1)}, seconds=0)
+    elif point == "release.before_commit":
+        run.produce(1, name="async_work", seconds=LONG)
+        eventually(worker.started)
+        worker.process.terminate()
+    else:
+        run.produce(4, seconds=0.05)
+
+
+def test_a_worker_may_die_at_every_point(
+    engine: Engine, url: URL, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached: dict[str, int] = {}
+    with ChaosRun(engine, url.render_as_string(hide_password=False), tmp_path) as run:
+        for point in sorted(faults.POINTS):
+            worker = run.start(point.replace(".", "-"), crash_at=point, grace=0.2)
+            bring_about(run, worker, point)
+            eventually(lambda worker=worker: worker.process.poll() is not None, message=f"{point} was never reached")
+            reached[point] = sum(line["point"] == point for line in worker.told("reached"))
+            assert worker.process.returncode == -9, worker.log.read_text()
+        run.start("last", grace=0.2)
+        run.settle()
+        run.stop_all()
+        report = run.report()
+    with capsys.disabled():
+        print("\nreached: " + "  ".join(f"{point}={times}" for point, times in reached.items()))
+        print(counts_line(report))
+    assert report.violations == []
+    assert min(reached.values()) > 0
