@@ -24,19 +24,15 @@ def install_journal(engine: Engine) -> None:
     with engine.begin() as connection:
         clock = adapter_for(connection.dialect).clock()
         now = str(clock.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})).replace("%%", "%")
-        inserted = f"INSERT INTO {JOURNAL} ({_COLUMNS}) VALUES (NEW.id, NULL, NEW.status, NEW.epoch, NEW.epoch, 0, NULL, NULL, {now});"
+        into = f"INSERT INTO {JOURNAL} ({_COLUMNS})"
+        inserted = f"{into} VALUES (NEW.id, NULL, NEW.status, NEW.epoch, NEW.epoch, 0, NULL, NULL, {now});"
         updated = (
-            f"INSERT INTO {JOURNAL} ({_COLUMNS}) VALUES (NEW.id, OLD.status, NEW.status, OLD.epoch, NEW.epoch, "
+            f"{into} VALUES (NEW.id, OLD.status, NEW.status, OLD.epoch, NEW.epoch, "
             f"NEW.crashes - OLD.crashes, NEW.reserved_by, NEW.reserved_until, {now});"
         )
         for happened, body in (("INSERT", inserted), ("UPDATE", updated)):
             for statement in _trigger(connection.dialect.name, happened, body):
-                connection.exec_driver_sql(statement.replace("%", "%%") if _doubles(engine) else statement)
-
-
-def _doubles(engine: Engine) -> bool:
-    """Whether the driver reads a percent sign as the start of a parameter even where there are none."""
-    return False if engine.dialect.paramstyle == "qmark" else engine.dialect.driver == "psycopg2"
+                connection.exec_driver_sql(statement)
 
 
 def _trigger(dialect: str, happened: str, body: str) -> Iterator[str]:
@@ -64,7 +60,7 @@ def read_events(engine: Engine) -> list[Event]:
 
 
 def _event(entry: JournalEntry) -> Event | None:
-    task, at = str(entry.task_id), entry.at.timestamp()
+    task, at, crashed = str(entry.task_id), entry.at.timestamp(), entry.crashed > 0
     until = entry.until.timestamp() if entry.until is not None else 0.0
     if entry.old_status is None:
         return Event(Kind.STORED, task, at=at)
@@ -72,11 +68,9 @@ def _event(entry: JournalEntry) -> Event | None:
         kind = Kind.RENEW if entry.new_epoch == entry.old_epoch else Kind.CLAIM
         return Event(kind, task, epoch=entry.new_epoch, at=at, until=until)
     if entry.new_status in TERMINAL:
-        return Event(
-            Kind.FINISH, task, epoch=entry.old_epoch, at=at, status=entry.new_status, crashed=entry.crashed > 0
-        )
+        return Event(Kind.FINISH, task, epoch=entry.old_epoch, at=at, status=entry.new_status, crashed=crashed)
     if entry.old_status == "RUNNING":
-        return Event(Kind.PUT_BACK, task, epoch=entry.old_epoch, at=at, crashed=entry.crashed > 0)
+        return Event(Kind.PUT_BACK, task, epoch=entry.old_epoch, at=at, crashed=crashed)
     return None  # promoted
 
 

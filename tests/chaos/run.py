@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import sessionmaker
@@ -40,7 +40,7 @@ class ChaosRun:
     frozen: list[str] = field(default_factory=list)
     """Names of the workers that were stopped past their leases and lived on."""
 
-    def __enter__(self) -> ChaosRun:
+    def __enter__(self) -> Self:
         Base.metadata.drop_all(self.engine)
         Base.metadata.create_all(self.engine)
         install_journal(self.engine)
@@ -71,20 +71,18 @@ class ChaosRun:
                 with self._sessions.begin() as session:
                     row = session.enqueue(task, **body)
                     session.add(ChaosOrder(task_id=row.id))
-                    id = str(row.id)
+                    task_id = str(row.id)
                     session.flush()
                     if number % 10 == 9:
                         raise RolledBackOnPurpose
             except RolledBackOnPurpose:
                 outcome = "fail"
-            self.enqueued.append(Event(Kind.ENQUEUE, id, outcome=outcome))
+            self.enqueued.append(Event(Kind.ENQUEUE, task_id, outcome=outcome))
 
     def freeze_past_the_lease(self, worker: WorkerProcess) -> set[Pair]:
         """SIGSTOP it at work until others have taken its tasks over, then let it run on to its late finishes."""
         pairs = worker.freeze_at_work(self.engine)
-        eventually(
-            lambda: pairs <= self.taken_over(), timeout=90, message="nobody took the tasks of a frozen worker over"
-        )
+        eventually(lambda: pairs <= self.taken_over(), timeout=90, message="a frozen worker kept its tasks")
         worker.wake()
         eventually(lambda: pairs <= worker.ended(), message="the handlers of a frozen worker never ended")
         self.frozen.append(worker.orders.name)
@@ -117,9 +115,8 @@ class ChaosRun:
         ended = [pair for name in self.frozen for pair in self.workers[name].ended()]
         history = [*self.enqueued, *events, *refusals(events, ended)]
         report = check(history, max_attempts=MAX_ATTEMPTS, max_crashes=MAX_CRASHES)
-        report.counts["deadlocks"] = sum(
-            worker.log.read_text().lower().count("deadlock") for worker in self.workers.values()
-        )
+        logs = (worker.log.read_text().lower() for worker in self.workers.values())
+        report.counts["deadlocks"] = sum(log.count("deadlock") for log in logs)
         with self.engine.connect() as connection:
             orders = connection.scalar(select(func.count()).select_from(ChaosOrder))
         assert orders == sum(event.outcome == "ok" for event in self.enqueued)

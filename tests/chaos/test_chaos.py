@@ -1,4 +1,4 @@
-"""Workers are killed, frozen past their leases and told to stop, on every server; nothing is lost, nothing done twice."""
+"""Workers are killed, frozen past their leases and told to stop; nothing is lost, nothing is done twice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import URL, Engine
 
 from tests.chaos.run import ChaosRun, counts_line
+from tests.support import eventually
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -73,11 +74,8 @@ def test_the_checker_catches_a_worker_without_fencing(engine: Engine, url: URL, 
         run.produce(9, seconds=SECONDS * 5)
         pairs = sleeper.freeze_at_work(engine)
         run.start("steady")
-        from tests.support import eventually
-
-        eventually(
-            lambda: {task for task, _ in pairs} <= {task for task, _ in run.workers["steady"].ended()}, timeout=90
-        )
+        tasks = {task for task, _ in pairs}
+        eventually(lambda: tasks <= {task for task, _ in run.workers["steady"].ended()}, timeout=90)
         sleeper.wake()
         eventually(lambda: pairs <= sleeper.ended())
         run.settle()

@@ -1,4 +1,4 @@
-"""A worker kills itself at every fault point in turn; whatever it was in the middle of, nothing is lost or done twice."""
+"""A worker kills itself at every fault point in turn; whatever it was doing, nothing is lost or done twice."""
 
 from __future__ import annotations
 

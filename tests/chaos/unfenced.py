@@ -1,4 +1,4 @@
-"""The mutation that the checker must catch: a worker that believes in its leases for ever and finishes without a guard."""
+"""The mutation that the checker must catch: a worker that trusts its leases for ever and finishes without a guard."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class UnfencedLease(Lease):
 
     def renew(self, connection: Connection, held: Sequence[Any], *, lease: float) -> set[UUID]:
         super().renew(connection, held, lease=lease)
-        return {id for id, _ in held}
+        return {task_id for task_id, _ in held}
 
 
 def trust_for_ever() -> None:
     """Switch off the part of the fence that is in the worker: nothing is ever seen as lost or expired."""
-    HeldTasks.mark_lost = lambda self, id: None  # type: ignore[method-assign]
+    HeldTasks.mark_lost = lambda self, task_id: None  # type: ignore[method-assign]
     HeldTasks.expired = lambda self, now: []  # type: ignore[method-assign]
