@@ -1,0 +1,249 @@
+"""The adapter: everything in which databases differ, and the portable answer to each question.
+
+An adapter builds types, expressions and statements; it executes nothing but the BEGIN of SQLite. This base class assumes only standard SQL:
+no ``SKIP LOCKED``, no ``RETURNING``. It serves unknown dialects, and servers too old for what their own adapter does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    URL,
+    Column,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Delete,
+    Dialect,
+    Float,
+    Insert,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    Update,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.types import TypeEngine
+
+from ..states import Status
+from .errors import ErrorKind
+from .shapes import (
+    Assignments,
+    AssignFrom,
+    Columns,
+    CompareAndSet,
+    HeldOneByOne,
+    HeldShape,
+    Inputs,
+    TakeShape,
+)
+
+Seconds = float | ColumnElement[float]
+
+
+def status_literal(status: Status) -> ColumnElement[str]:
+    """The status as SQL text, not as a parameter: a generic plan with a parameter does not use a partial index."""
+    return literal_column(f"'{status.value}'", Text())
+
+
+def seconds_expression(seconds: Seconds) -> ColumnElement[float]:
+    """A number of seconds as an expression; plain numbers become parameters."""
+    return seconds if isinstance(seconds, ColumnElement) else bindparam(None, float(seconds), type_=Float())
+
+
+def bound_inputs(inputs: Inputs) -> dict[str, ColumnElement[Any]]:
+    """One parameter per input, for shapes that change one row, or rows with equal inputs, at a time."""
+    return {name: bindparam(name, type_=type_) for name, type_ in inputs.items()}
+
+
+def changed(table: Table, assignments: Assignments | None) -> Update | Delete:
+    """The UPDATE with these assignments, or a DELETE where there are none."""
+    if assignments is None:
+        return delete(table)
+    return update(table).ordered_values(*assignments)
+
+
+def after_change(columns: Columns, assignments: Assignments) -> list[ColumnElement[Any]]:
+    """The columns as a SELECT before the update must compute them to show the row after it."""
+    new = {column.key: value for column, value in assignments}
+    return [new[column.key].label(column.key) if column.key in new else column for column in columns]
+
+
+class Adapter:
+    """The portable adapter, and the base of the others. One per dialect and server version; holds no state."""
+
+    name: ClassVar[str] = "generic"
+    copies: ClassVar[bool] = False
+    """Whether the server takes rows by COPY."""
+    worker_isolation: ClassVar[str | None] = "READ COMMITTED"
+    """The level at which the library's own transactions run; None where there is only one."""
+    single_writer: ClassVar[bool] = False
+    """Whether a write transaction excludes every other one, so that reads in it are as good as locks."""
+
+    loose_types: ClassVar[bool] = False
+    """Whether a column can hold values of another type than its own."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.version: tuple[int, ...] | None = _version(dialect)
+
+    # Types
+
+    def id_type(self) -> TypeEngine[Any]:
+        """16 bytes, in the order of the canonical text."""
+        return LargeBinary(16)
+
+    def timestamp_type(self) -> TypeEngine[Any]:
+        """UTC to the microsecond."""
+        return DateTime(timezone=True)
+
+    def json_type(self) -> TypeEngine[Any]:
+        """JSON; takes and gives text."""
+        return Text()
+
+    def hash_type(self) -> TypeEngine[Any]:
+        """32 bytes, compared byte by byte."""
+        return LargeBinary(32)
+
+    # The clock of the database
+
+    def clock(self) -> ColumnElement[Any]:
+        """The moment at which the expression is evaluated, not the start of the transaction."""
+        return func.current_timestamp(type_=self.timestamp_type())
+
+    def statement_clock(self) -> ColumnElement[Any]:
+        """The clock for comparisons with a column: constant during a statement, so that an index serves the range."""
+        return self.clock()
+
+    def after(self, seconds: Seconds) -> ColumnElement[Any]:
+        """The clock plus a number of seconds (fractions count)."""
+        return self.clock() + seconds_expression(seconds) * literal_column("INTERVAL '1' SECOND")
+
+    def ago(self, seconds: Seconds) -> ColumnElement[Any]:
+        """The statement's clock minus a number of seconds."""
+        return self.statement_clock() - seconds_expression(seconds) * literal_column("INTERVAL '1' SECOND")
+
+    def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
+        """How many seconds the clock has still to go to ``moment``; negative when it has passed."""
+        return func.extract(literal_column("EPOCH FROM ").op("")(moment - self.clock()), type_=Float())
+
+    def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        """JSON text as the value of a JSON column."""
+        return text
+
+    # Statements
+
+    def take(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape:
+        """Change the rows that ``pick`` (a select of ``table.c.id`` with its order and limit) finds; show ``columns``.
+
+        Nobody waits: rows that another transaction holds are left out. The first of ``columns`` is the id as the
+        driver gives it.
+        """
+        shown = after_change(columns, assignments)
+        candidates = pick.with_only_columns(*shown, table.c.epoch.label("old_epoch"), table.c.status.label("old_status"))
+        change = changed(table, assignments).where(
+            table.c.id == bindparam("old_id", type_=self.id_type()),
+            table.c.epoch == bindparam("old_epoch"),
+            table.c.status == bindparam("old_status"),
+        )
+        return CompareAndSet(candidates, change)
+
+    def held(
+        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
+    ) -> HeldShape:
+        """Change (or delete, without ``assign``) rows that are RUNNING with the epoch the caller knows.
+
+        Locks are taken in the order of the ids. With ``wait`` false, rows locked by others are left out.
+        """
+        change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(
+            table.c.id == bindparam("old_id"),
+            table.c.epoch == bindparam("old_epoch"),
+            table.c.status == status_literal(Status.RUNNING),
+        )
+        return HeldOneByOne(change, tuple(inputs))
+
+    def lock(self, table: Table) -> Select[Any] | None:
+        """Locks the rows ``ids`` in the order of the ids and waits for them; None where no lock can be had or is needed."""
+        return None
+
+    def agenda(self, table: Table) -> Select[Any]:
+        """For each priority among the SCHEDULED rows: ``priority, seconds`` until its first row is due."""
+        return (
+            select(table.c.priority, self.seconds_until(func.min(table.c.scheduled_at)).label("seconds"))
+            .where(table.c.status == status_literal(Status.SCHEDULED))
+            .group_by(table.c.priority)
+            .order_by(table.c.priority)
+        )
+
+    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+        """Let ``pick`` lock what it finds, without what others hold; here it only reads, so the change needs a guard."""
+        return pick
+
+    def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
+        """An INSERT that leaves a row out whose value of the unique ``column`` is taken.
+
+        None: a plain INSERT fails, and is undone by a savepoint.
+        """
+        return None
+
+    def try_lock(self, name: str) -> Select[Any] | None:
+        """A statement that is true when this session got the lock ``name`` without waiting; None: not offered."""
+        return None
+
+    def unlock(self, name: str) -> Select[Any] | None:
+        """A statement that frees the lock before the end of the transaction; None: the end of it does."""
+        return None
+
+    def notify(self, channel: str, payload: str) -> Select[Any] | None:
+        """A statement that wakes the listeners of ``channel`` when the transaction commits; None: not offered."""
+        return None
+
+    # Connections and errors
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a write transaction where the driver's own way does not do."""
+
+    def private_to_connection(self, url: URL) -> bool:
+        """Whether every connection to the URL sees a database of its own."""
+        return False
+
+    def worker_settings(self) -> Sequence[str]:
+        """Statements for each new connection of a worker."""
+        return ()
+
+    def classify(self, error: BaseException) -> ErrorKind:
+        """What kind of error this is; takes SQLAlchemy's wrapper or the driver's exception."""
+        if getattr(error, "connection_invalidated", False):
+            return ErrorKind.DISCONNECT
+        return self.classify_driver(error)
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        """The part of `classify` that depends on the database."""
+        return ErrorKind.UNIQUE if isinstance(error, IntegrityError) else ErrorKind.OTHER
+
+
+def at_least(version: tuple[int, ...] | None, *floor: int) -> bool:
+    """Whether the server is at least of this version; an unknown version counts as the newest."""
+    return version is None or version >= floor
+
+
+def lock_key(name: str) -> int:
+    """A signed 64-bit number for the name of a lock."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+
+
+def _version(dialect: Dialect) -> tuple[int, ...] | None:
+    """The server's version, None while no connection was made: the newest is assumed then."""
+    found = getattr(dialect, "server_version_info", None)
+    return tuple(part for part in found if isinstance(part, int)) if found else None

@@ -1,0 +1,13 @@
+"""MariaDB: as MySQL. ``UPDATE ... RETURNING`` came with MariaDB 12 only; the two statements serve every version."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from .mysql import MySQL
+
+
+class MariaDB(MySQL):
+    """MariaDB 10.6 and later."""
+
+    name: ClassVar[str] = "mariadb"

@@ -1,0 +1,137 @@
+"""MySQL: lock and read, then change by primary key, at READ COMMITTED.
+
+``UPDATE ... ORDER BY ... LIMIT`` waits for other claims, and REPEATABLE READ locks the gaps that producers insert into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import Column, ColumnElement, Float, Select, Table, bindparam, func, literal_column, select
+from sqlalchemy.dialects import mysql
+from sqlalchemy.types import BINARY, TypeEngine
+
+from .base import Adapter, Seconds, after_change, bound_inputs, changed, lock_key, seconds_expression
+from .errors import ErrorKind, driver_error, error_number
+from .shapes import Assignments, AssignFrom, Columns, HeldLocked, HeldShape, Inputs, LockThenUpdate, TakeShape
+
+_KINDS = {
+    1213: ErrorKind.DEADLOCK,
+    1020: ErrorKind.SERIALIZATION,
+    1205: ErrorKind.LOCK_TIMEOUT,
+    3572: ErrorKind.LOCK_TIMEOUT,
+    3024: ErrorKind.LOCK_TIMEOUT,
+    1969: ErrorKind.LOCK_TIMEOUT,
+    1062: ErrorKind.UNIQUE,
+    1146: ErrorKind.MISSING_TABLE,
+    1054: ErrorKind.MISSING_COLUMN,
+    1290: ErrorKind.READ_ONLY,
+    1792: ErrorKind.READ_ONLY,
+    1836: ErrorKind.READ_ONLY,
+    1044: ErrorKind.NO_PRIVILEGE,
+    1142: ErrorKind.NO_PRIVILEGE,
+    1143: ErrorKind.NO_PRIVILEGE,
+    1021: ErrorKind.DISK_FULL,
+    1114: ErrorKind.DISK_FULL,
+    1040: ErrorKind.DISCONNECT,
+    1053: ErrorKind.DISCONNECT,
+    1927: ErrorKind.DISCONNECT,
+    2002: ErrorKind.DISCONNECT,
+    2003: ErrorKind.DISCONNECT,
+    2006: ErrorKind.DISCONNECT,
+    2013: ErrorKind.DISCONNECT,
+    4031: ErrorKind.DISCONNECT,
+}
+
+
+class MySQLTypes(Adapter):
+    """What every version has: types, clock, errors. Alone it serves the versions before SKIP LOCKED."""
+
+    name: ClassVar[str] = "mysql"
+
+    def id_type(self) -> TypeEngine[Any]:
+        return BINARY(16)
+
+    def timestamp_type(self) -> TypeEngine[Any]:
+        return mysql.DATETIME(fsp=6)
+
+    def json_type(self) -> TypeEngine[Any]:
+        return mysql.LONGTEXT()
+
+    def hash_type(self) -> TypeEngine[Any]:
+        return BINARY(32)
+
+    def clock(self) -> ColumnElement[Any]:
+        return literal_column("UTC_TIMESTAMP(6)", self.timestamp_type())
+
+    def after(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved(seconds_expression(seconds))
+
+    def ago(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved(-seconds_expression(seconds))
+
+    def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
+        microseconds = func.timestampdiff(literal_column("MICROSECOND"), self.clock(), moment, type_=Float())
+        return microseconds / literal_column("1e6", Float())
+
+    def try_lock(self, name: str) -> Select[Any] | None:
+        return select(func.get_lock(_lock_name(name), 0))
+
+    def unlock(self, name: str) -> Select[Any] | None:
+        return select(func.release_lock(_lock_name(name)))
+
+    def worker_settings(self) -> Sequence[str]:
+        # The default is 50 s; a worker that waits so long for one row lets all its leases lapse.
+        return ("SET SESSION innodb_lock_wait_timeout = 2",)
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        number = error_number(driver_error(error))
+        return ErrorKind.OTHER if number is None else _KINDS.get(number, ErrorKind.OTHER)
+
+    def _moved(self, seconds: ColumnElement[float]) -> ColumnElement[Any]:
+        microseconds = func.round(seconds * literal_column("1e6", Float()))
+        return func.timestampadd(
+            literal_column("MICROSECOND"), microseconds, self.clock(), type_=self.timestamp_type()
+        )
+
+
+class MySQL(MySQLTypes):
+    """MySQL 8 and later."""
+
+    def take(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape:
+        lock = pick.with_only_columns(*after_change(columns, assignments)).with_for_update(skip_locked=True)
+        these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
+        change = changed(table, assignments).where(these)
+        return LockThenUpdate(lock, change)
+
+    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+        return pick.with_for_update(skip_locked=True)
+
+    def lock(self, table: Table) -> Select[Any] | None:
+        return _these(table).with_for_update()
+
+    def held(
+        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
+    ) -> HeldShape:
+        change = changed(table, assign(bound_inputs(inputs)) if assign else None)
+        change = change.where(table.c.id.in_(bindparam("ids", expanding=True)))
+        return HeldLocked(_these(table).with_for_update(skip_locked=not wait), change, tuple(inputs))
+
+
+def _these(table: Table) -> Select[Any]:
+    """The rows ``ids``. No condition on the status, and the index by name: only these are locked, in the order of ids."""
+    return (
+        select(table.c.id, table.c.epoch, table.c.status)
+        .with_hint(table, "FORCE INDEX (PRIMARY)", "mysql")
+        .with_hint(table, "FORCE INDEX (PRIMARY)", "mariadb")
+        .where(table.c.id.in_(bindparam("ids", expanding=True)))
+        .order_by(table.c.id)
+    )
+
+
+def _lock_name(name: str) -> str:
+    """Lock names end at 64 characters."""
+    return name if len(name) <= 64 else f"{name[:47]}:{lock_key(name) & 0xFFFFFFFFFFFFFFFF:016x}"

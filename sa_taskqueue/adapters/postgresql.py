@@ -1,0 +1,175 @@
+"""PostgreSQL: one statement per operation, a MATERIALIZED CTE around the locked rows.
+
+A plain ``IN (SELECT ... LIMIT n FOR UPDATE)`` may be planned so that it locks the whole queue. ``FOR NO KEY UPDATE``,
+because a child row inserted in an open transaction (a foreign key to the task) hides the task from ``FOR UPDATE``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Float,
+    Interval,
+    Select,
+    Table,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID, Insert, insert
+from sqlalchemy.sql.selectable import TableValuedAlias
+from sqlalchemy.types import LargeBinary, TypeEngine
+
+from ..states import Status
+from .agenda import walk_priorities
+from .base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
+from .errors import ErrorKind, driver_error, sqlstate
+from .shapes import Assignments, AssignFrom, Columns, HeldReturning, HeldShape, Inputs, ReturningClaim, TakeShape
+from .types import JsonbText
+
+_KINDS = {
+    "40P01": ErrorKind.DEADLOCK,
+    "40001": ErrorKind.SERIALIZATION,
+    "55P03": ErrorKind.LOCK_TIMEOUT,
+    "57014": ErrorKind.LOCK_TIMEOUT,
+    "23505": ErrorKind.UNIQUE,
+    "42P01": ErrorKind.MISSING_TABLE,
+    "3F000": ErrorKind.MISSING_TABLE,
+    "42703": ErrorKind.MISSING_COLUMN,
+    "25006": ErrorKind.READ_ONLY,
+    "42501": ErrorKind.NO_PRIVILEGE,
+    "53100": ErrorKind.DISK_FULL,
+    "57P01": ErrorKind.DISCONNECT,
+    "57P02": ErrorKind.DISCONNECT,
+    "57P03": ErrorKind.DISCONNECT,
+    "57P05": ErrorKind.DISCONNECT,
+    "25P03": ErrorKind.DISCONNECT,
+    "53300": ErrorKind.DISCONNECT,
+}
+
+
+class PostgreSQLTypes(Adapter):
+    """What every version of PostgreSQL has: types, clock, errors. Alone it serves the versions before SKIP LOCKED."""
+
+    name: ClassVar[str] = "postgresql"
+    copies: ClassVar[bool] = True
+
+    def id_type(self) -> TypeEngine[Any]:
+        return UUID(as_uuid=True)
+
+    def timestamp_type(self) -> TypeEngine[Any]:
+        return TIMESTAMP(timezone=True)
+
+    def json_type(self) -> TypeEngine[Any]:
+        return JsonbText()
+
+    def hash_type(self) -> TypeEngine[Any]:
+        return LargeBinary()
+
+    def clock(self) -> ColumnElement[Any]:
+        return func.clock_timestamp(type_=self.timestamp_type())
+
+    def statement_clock(self) -> ColumnElement[Any]:
+        return func.statement_timestamp(type_=self.timestamp_type())
+
+    def after(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self.clock() + _interval(seconds)
+
+    def ago(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self.statement_clock() - _interval(seconds)
+
+    def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
+        return cast(func.extract("epoch", moment - self.statement_clock()), Float(53))
+
+    def agenda(self, table: Table) -> Select[Any]:
+        return walk_priorities(table, self.seconds_until)
+
+    def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
+        return insert(table).on_conflict_do_nothing(index_elements=[column])
+
+    def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return cast(text, JsonbText())
+
+    def lock(self, table: Table) -> Select[Any] | None:
+        these = table.c.id.in_(bindparam("ids", expanding=True))
+        return select(table.c.id).where(these).order_by(table.c.id).with_for_update(key_share=True)
+
+    def try_lock(self, name: str) -> Select[Any] | None:
+        return select(func.pg_try_advisory_xact_lock(lock_key(name)))
+
+    def worker_settings(self) -> Sequence[str]:
+        # A statement of the library that waits longer than this is in trouble; it is rolled back and tried again.
+        return (
+            "SET lock_timeout = '2s'",
+            "SET statement_timeout = '30s'",
+            "SET idle_in_transaction_session_timeout = '30s'",
+        )
+
+    def notify(self, channel: str, payload: str) -> Select[Any] | None:
+        return select(func.pg_notify(channel, payload))
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        state = sqlstate(driver_error(error))
+        if state is None:
+            return ErrorKind.OTHER
+        if state.startswith("08"):
+            return ErrorKind.DISCONNECT
+        return _KINDS.get(state, ErrorKind.OTHER)
+
+
+class PostgreSQL(PostgreSQLTypes):
+    """PostgreSQL 9.5 and later."""
+
+    def take(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape:
+        picked = self._materialized(pick.with_for_update(key_share=True, skip_locked=True), "picked")
+        statement = changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns)
+        return ReturningClaim(statement)
+
+    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+        return pick.with_for_update(skip_locked=True)
+
+    def held(
+        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
+    ) -> HeldShape:
+        brought = self._brought(inputs)
+        lock = (
+            select(table.c.id, *(brought.c[name] for name in inputs))
+            .join_from(brought, table, table.c.id == brought.c.id)
+            .where(table.c.epoch == brought.c.epoch, table.c.status == status_literal(Status.RUNNING))
+            .order_by(table.c.id)
+            .with_for_update(key_share=assign is not None, skip_locked=not wait, of=table)
+        )
+        locked = self._materialized(lock, "locked")
+        change = changed(table, assign({name: locked.c[name] for name in inputs}) if assign else None)
+        return HeldReturning(change.where(table.c.id == locked.c.id).returning(table.c.id), tuple(inputs))
+
+    def _materialized(self, statement: Select[Any], name: str) -> CTE:
+        """Before version 12 every CTE is materialized, and the word is not known."""
+        cte = statement.cte(name)
+        return cte.prefix_with("MATERIALIZED") if at_least(self.version, 12) else cte
+
+    def _brought(self, inputs: Inputs) -> TableValuedAlias:
+        """The rows that the caller names, as arrays side by side."""
+        types: dict[str, TypeEngine[Any]] = {"id": self.id_type(), "epoch": BigInteger(), **inputs}
+        parameters = {"id": "ids", "epoch": "epochs"}
+        arrays = [
+            cast(bindparam(parameters.get(name, name), type_=ARRAY(type_)), ARRAY(type_))
+            for name, type_ in types.items()
+        ]
+        columns = [column(name, type_) for name, type_ in types.items()]
+        return func.unnest(*arrays).table_valued(*columns).render_derived(name="brought")
+
+
+def _interval(seconds: Seconds) -> ColumnElement[Any]:
+    return seconds_expression(seconds) * literal_column("INTERVAL '1 second'", Interval())

@@ -1,0 +1,77 @@
+"""Which adapter serves a dialect and server; how third parties add theirs (entry points ``sa_taskqueue.adapters``)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+from sqlalchemy import ColumnElement, Dialect
+
+from .base import Adapter, at_least
+from .mariadb import MariaDB
+from .mysql import MySQL, MySQLTypes
+from .postgresql import PostgreSQL, PostgreSQLTypes
+from .sqlite import SQLite
+
+AdapterFactory = Callable[[Dialect], Adapter]
+
+GROUP = "sa_taskqueue.adapters"
+
+
+def adapter_for(dialect: Dialect) -> Adapter:
+    """The adapter for this dialect and the server behind it; the portable one where nobody knows the dialect."""
+    version = getattr(dialect, "server_version_info", None)
+    key = (dialect.name, bool(getattr(dialect, "is_mariadb", False)), tuple(version) if version else None)
+    found = _adapters.get(key)
+    if found is None:
+        found = _adapters[key] = factory_for(dialect.name)(dialect)
+    return found
+
+
+def factory_for(name: str) -> AdapterFactory:
+    """What makes the adapter of that dialect name: a registered one first, then the library's own."""
+    return _registered().get(name) or _FACTORIES.get(name, Adapter)
+
+
+def index_options(holds: ColumnElement[bool] | None) -> dict[str, Any]:
+    """The options of an index over only the rows for which ``holds``, where the database has partial indexes."""
+    if holds is None:
+        return {}
+    return {"postgresql_where": holds, "sqlite_where": holds, "mssql_where": holds}
+
+
+def table_options() -> dict[str, Any]:
+    """The options of a queue table: on MySQL and MariaDB InnoDB, all of Unicode, text compared as it is written."""
+    options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
+    return {f"{dialect}_{key}": value for dialect in ("mysql", "mariadb") for key, value in options.items()}
+
+
+def _postgresql(dialect: Dialect) -> Adapter:
+    adapter = PostgreSQL(dialect)
+    return adapter if at_least(adapter.version, 9, 5) else PostgreSQLTypes(dialect)
+
+
+def _mysql(dialect: Dialect) -> Adapter:
+    if getattr(dialect, "is_mariadb", False):
+        mariadb = MariaDB(dialect)
+        return mariadb if at_least(mariadb.version, 10, 6) else MySQLTypes(dialect)
+    adapter = MySQL(dialect)
+    return adapter if at_least(adapter.version, 8) else MySQLTypes(dialect)
+
+
+_FACTORIES: dict[str, AdapterFactory] = {
+    "mariadb": _mysql,
+    "mysql": _mysql,
+    "postgresql": _postgresql,
+    "sqlite": SQLite,
+}
+
+_adapters: dict[tuple[Any, ...], Adapter] = {}
+
+
+@functools.cache
+def _registered() -> dict[str, AdapterFactory]:
+    """What other distributions registered; loaded once per process."""
+    return {point.name: point.load() for point in entry_points(group=GROUP)}

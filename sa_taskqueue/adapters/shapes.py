@@ -1,0 +1,85 @@
+"""The frozen shapes in which a database can take rows for itself.
+
+Two questions are asked of an adapter. *Take*: pick rows by an order and a limit, and change them (claim, take over,
+promote). *Held*: change rows that the caller names by ``(id, epoch)`` (settle, renew, release). Every answer is one of
+the shapes here; the store knows how to run each and never asks which database it talks to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Delete, Select, Update
+from sqlalchemy.sql import Executable
+from sqlalchemy.types import TypeEngine
+
+Assignments = Sequence[tuple[Column[Any], ColumnElement[Any]]]
+"""What an UPDATE sets, in this order: MySQL lets a later assignment see an earlier one."""
+
+Columns = Sequence[ColumnElement[Any]]
+"""The columns to show, each under the key of the table's column."""
+
+AssignFrom = Callable[[Mapping[str, ColumnElement[Any]]], Assignments]
+"""Makes the assignments from the inputs of a row: bind parameters, or columns of an unnested array."""
+
+Inputs = Mapping[str, TypeEngine[Any]]
+"""The values that each held row brings along, by parameter name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReturningClaim:
+    """One statement picks, changes and returns the rows, in no particular order."""
+
+    statement: Executable
+
+
+@dataclass(frozen=True, slots=True)
+class LockThenUpdate:
+    """Two statements of one transaction: read and lock, then change by primary key (expanding parameter ``ids``).
+
+    The read returns the values as they will be after the update.
+    """
+
+    lock: Select[Any]
+    change: Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAndSet:
+    """Candidates are read without a lock; each is changed only if it still is as it was read (``old_id``, ``old_epoch``)."""
+
+    candidates: Select[Any]
+    change: Update | Delete
+
+
+TakeShape = ReturningClaim | LockThenUpdate | CompareAndSet
+
+
+@dataclass(frozen=True, slots=True)
+class HeldReturning:
+    """One statement over the arrays ``ids``, ``epochs`` and one array per input; returns the ids it changed."""
+
+    statement: Executable
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLocked:
+    """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by primary key, per equal inputs."""
+
+    lock: Select[Any]
+    change: Update | Delete
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOneByOne:
+    """One guarded change per row (``old_id``, ``old_epoch``); its row count tells whether the row was still held."""
+
+    change: Update | Delete
+    inputs: tuple[str, ...]
+
+
+HeldShape = HeldReturning | HeldLocked | HeldOneByOne

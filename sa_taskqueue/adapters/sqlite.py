@@ -1,0 +1,119 @@
+"""SQLite: one writer at a time. A write transaction begins IMMEDIATE, so what it reads nobody else can change."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import URL, Column, ColumnElement, Connection, Float, Select, Table, bindparam, cast, func, literal, select
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.types import LargeBinary, Text, TypeEngine
+
+from .agenda import walk_priorities
+from .base import Adapter, Seconds, after_change, at_least, bound_inputs, changed, seconds_expression
+from .errors import ErrorKind, driver_error
+from .shapes import Assignments, AssignFrom, Columns, HeldLocked, HeldShape, Inputs, LockThenUpdate, ReturningClaim, TakeShape
+
+# SQLite's clock has milliseconds; the zeros keep the width, and with it text order equal to time order.
+_FORMAT = "%Y-%m-%d %H:%M:%f000"
+
+_KINDS = {
+    sqlite3.SQLITE_BUSY: ErrorKind.BUSY,
+    sqlite3.SQLITE_LOCKED: ErrorKind.BUSY,
+    sqlite3.SQLITE_READONLY: ErrorKind.READ_ONLY,
+    sqlite3.SQLITE_FULL: ErrorKind.DISK_FULL,
+    sqlite3.SQLITE_PERM: ErrorKind.NO_PRIVILEGE,
+    sqlite3.SQLITE_AUTH: ErrorKind.NO_PRIVILEGE,
+}
+_UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+_TEXTS = (
+    ("no such table", ErrorKind.MISSING_TABLE),
+    ("no such column", ErrorKind.MISSING_COLUMN),
+    ("has no column named", ErrorKind.MISSING_COLUMN),
+)
+
+
+class SQLite(Adapter):
+    """SQLite 3.35 and later; before, it reads first and updates then, as it has no RETURNING."""
+
+    name: ClassVar[str] = "sqlite"
+    worker_isolation: ClassVar[str | None] = None
+    single_writer: ClassVar[bool] = True
+    loose_types: ClassVar[bool] = True
+
+    def id_type(self) -> TypeEngine[Any]:
+        return LargeBinary(16)
+
+    def timestamp_type(self) -> TypeEngine[Any]:
+        return sqlite.DATETIME()
+
+    def json_type(self) -> TypeEngine[Any]:
+        return Text()
+
+    def clock(self) -> ColumnElement[Any]:
+        return func.strftime(_text(_FORMAT), _text("now"), type_=self.timestamp_type())
+
+    def after(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved("%+.3f seconds", seconds)
+
+    def ago(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved("%+.3f seconds", -seconds_expression(seconds))
+
+    def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
+        days = func.julianday(moment, type_=Float()) - func.julianday(_text("now"), type_=Float())
+        return days * literal(86400.0, Float())
+
+    def take(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape:
+        change = changed(table, assignments)
+        if at_least(self.version, 3, 35):
+            return ReturningClaim(change.where(table.c.id.in_(pick)).returning(*columns))
+        lock = pick.with_only_columns(*after_change(columns, assignments))
+        return LockThenUpdate(lock, change.where(table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))))
+
+    def held(
+        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
+    ) -> HeldShape:
+        these = table.c.id.in_(bindparam("ids", expanding=True))
+        lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
+        change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
+        return HeldLocked(lock, change, tuple(inputs))
+
+    def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
+        return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])
+
+    def agenda(self, table: Table) -> Select[Any]:
+        return walk_priorities(table, self.seconds_until)
+
+    def begin(self, connection: Connection) -> None:
+        # The driver would begin at the first write, which may fail with BUSY_SNAPSHOT after a read.
+        driver = connection.connection.driver_connection
+        if not getattr(driver, "in_transaction", False):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def private_to_connection(self, url: URL) -> bool:
+        database = url.database or ""
+        shared = "cache=shared" in database or url.query.get("cache") == "shared"
+        memory = database in ("", ":memory:", "file::memory:") or "mode=memory" in database
+        return memory and not shared
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        original = driver_error(error)
+        code = getattr(original, "sqlite_errorcode", None)
+        if code in _UNIQUE:
+            return ErrorKind.UNIQUE
+        if isinstance(code, int) and (code & 0xFF) in _KINDS:
+            return _KINDS[code & 0xFF]
+        message = str(original)
+        return next((kind for text, kind in _TEXTS if text in message), ErrorKind.OTHER)
+
+    def _moved(self, form: str, seconds: Seconds) -> ColumnElement[Any]:
+        modifier = func.printf(_text(form), seconds_expression(seconds))
+        return func.strftime(_text(_FORMAT), _text("now"), modifier, type_=self.timestamp_type())
+
+
+def _text(value: str) -> ColumnElement[str]:
+    """A text as a part of the SQL; doubled percent signs are the business of the driver's style."""
+    return literal(value, Text(), literal_execute=True)

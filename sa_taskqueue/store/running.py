@@ -1,0 +1,96 @@
+"""Runs the shapes that an adapter answers with: the one place that knows one statement from two."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from ..adapters.shapes import (
+    CompareAndSet,
+    HeldLocked,
+    HeldOneByOne,
+    HeldReturning,
+    HeldShape,
+    LockThenUpdate,
+    ReturningClaim,
+    TakeShape,
+)
+from ..states import Status
+from .rows import Pair
+
+Values = Mapping[str, Any]
+
+_NO_VALUES: Values = MappingProxyType({})
+
+
+def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[Any]:
+    """The rows taken, as they are after the change; the first column is the id as the driver gives it."""
+    match shape:
+        case ReturningClaim(statement):
+            return connection.execute(statement, values).fetchall()
+        case LockThenUpdate(lock, change):
+            rows = connection.execute(lock, values).fetchall()
+            if rows:
+                connection.execute(change, {**values, "ids": [row[0] for row in rows]})
+            return rows
+        case CompareAndSet(candidates, change):
+            found = connection.execute(candidates, values).fetchall()
+            return [row for row in found if _won(connection, change, values, row)]
+
+
+def change_held(
+    connection: Connection,
+    shape: HeldShape,
+    held: Sequence[Pair],
+    inputs: Sequence[tuple[Any, ...]] | None = None,
+    values: Values = _NO_VALUES,
+) -> set[UUID]:
+    """Change what is still held; ``inputs`` has one tuple per pair, in the order of the shape's inputs."""
+    if not held:
+        return set()
+    if inputs is None:
+        inputs = [()] * len(held)
+    match shape:
+        case HeldReturning(statement, names):
+            columns = zip(*inputs, strict=True) if names else ()
+            arrays = {name: list(column) for name, column in zip(names, columns, strict=True)}
+            ids = [id for id, _ in held]
+            epochs = [epoch for _, epoch in held]
+            return set(connection.execute(statement, {**values, **arrays, "ids": ids, "epochs": epochs}).scalars())
+        case HeldLocked(lock, _, _):
+            return _change_locked(connection, shape, held, inputs, values)
+        case HeldOneByOne(change, names):
+            return {
+                pair[0]
+                for pair, own in sorted(zip(held, inputs, strict=True))
+                if _changed_one(connection, change, pair, {**values, **dict(zip(names, own, strict=True))})
+            }
+
+
+def _change_locked(
+    connection: Connection, shape: HeldLocked, held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]], values: Values
+) -> set[UUID]:
+    rows = connection.execute(shape.lock, {"ids": [id for id, _ in held]}).fetchall()
+    current = {id: epoch for id, epoch, status in rows if status == Status.RUNNING}
+    groups: defaultdict[tuple[Any, ...], list[UUID]] = defaultdict(list)
+    for (id, epoch), own in zip(held, inputs, strict=True):
+        if current.get(id) == epoch:
+            groups[own].append(id)
+    for own, ids in groups.items():
+        connection.execute(shape.change, {**values, **dict(zip(shape.inputs, own, strict=True)), "ids": ids})
+    return {id for ids in groups.values() for id in ids}
+
+
+def _changed_one(connection: Connection, change: Any, pair: Pair, values: Values) -> bool:
+    id, epoch = pair
+    return connection.execute(change, {**values, "old_id": id, "old_epoch": epoch}).rowcount == 1
+
+
+def _won(connection: Connection, change: Any, values: Values, row: Any) -> bool:
+    old = {"old_id": row[0], "old_epoch": row.old_epoch, "old_status": row.old_status}
+    return connection.execute(change, {**values, **old}).rowcount == 1

@@ -1,0 +1,79 @@
+"""`TaskStore`: everything the library does to one table of tasks, as sync functions over a Connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection, Table
+
+from ..adapters.base import Adapter
+from .claims import Claims
+from .leases import Leases
+from .memory import ClaimMemory
+from .promotion import Promotion
+from .rows import Claimed, Pair, Settlement, TakenOver
+from .settle import Settling
+
+
+class TaskStore:
+    """The statements of one table, built once for one database, and what runs them.
+
+    Every method takes a Connection that is already in a transaction and never commits. Durations are in seconds, the
+    clock is the database's.
+    """
+
+    def __init__(self, table: Table, adapter: Adapter) -> None:
+        self.table = table
+        self.adapter = adapter
+        self._claims = Claims(table, adapter)
+        self._leases = Leases(table, adapter)
+        self._promotion = Promotion(table, adapter)
+        self._settling = Settling(table, adapter)
+
+    def claim_memory(self) -> ClaimMemory | None:
+        """What a worker keeps per queue of how far it has claimed; None where the database gains nothing by it."""
+        return None
+
+    def claim(
+        self,
+        connection: Connection,
+        queue: str,
+        limit: int,
+        *,
+        lease: float,
+        by: str,
+        memory: ClaimMemory | None = None,
+    ) -> list[Claimed]:
+        """Take up to ``limit`` due tasks of one queue, in the order of priority, for ``lease`` seconds."""
+        return self._claims.claim(connection, queue, limit, lease=lease, by=by)
+
+    def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
+        """End held tasks; the ids of those that were still held and are changed now."""
+        return self._settling.settle(connection, settlements)
+
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
+        """Hold tasks for ``lease`` more seconds from now; the ids still held."""
+        return self._leases.renew(connection, held, lease=lease)
+
+    def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:
+        """Give held tasks back, the attempt not counted, due after ``delay``; the ids changed."""
+        return self._leases.release(connection, held, delay=delay)
+
+    def give_back_unknown(
+        self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
+    ) -> set[UUID]:
+        """As `release`, never NEW; FAILED with code ``unknown_task`` when made more than ``fail_after`` ago."""
+        return self._leases.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+
+    def take_over(self, connection: Connection, limit: int, *, max_crashes: int) -> TakenOver:
+        """Free, or fail for good, up to ``limit`` tasks whose lease has ended."""
+        return self._leases.take_over(connection, limit, max_crashes=max_crashes)
+
+    def promote(self, connection: Connection, limit: int) -> int:
+        """Make up to ``limit`` due SCHEDULED tasks NEW; how many were."""
+        return self._promotion.promote(connection, limit)
+
+    def next_due(self, connection: Connection) -> float | None:
+        """Seconds until the next SCHEDULED task is due; None if there is none."""
+        return self._promotion.next_due(connection)
