@@ -1,0 +1,92 @@
+"""COPY through the driver's own connection (psycopg, sync and async), inside SQLAlchemy's transaction.
+
+Not with asyncpg: its COPY would need a translation of errors that is SQLAlchemy's private business, and its batched
+INSERT is pipelined already (measured 2026-11-30: 37,000 to 49,000 rows/s, psycopg's 35,000 to 47,000).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+from sqlalchemy.exc import DBAPIError
+
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.models.columns import COLUMNS
+
+COPY_THRESHOLD = 50
+"""Rows. Measured 2026-11-30 on PostgreSQL 15 with psycopg: 20 rows 0.76 ms by COPY and 0.81 by INSERT, 50 rows 0.98 and
+1.49, 1,000 rows 9.3 and 18.9, 20,000 rows 145 and 423.
+"""
+
+_ROWS_PER_BLOCK = 500
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+Row = dict[str, Any]
+
+
+def takes_copy(connection: Connection, table: Table) -> bool:
+    """Whether server and driver (psycopg) have COPY, and no column of the user's has a default made in Python."""
+    if not adapter_for(connection.dialect).copies:
+        return False
+    if any(column.default is not None for column in table.c if column.key not in COLUMNS):
+        return False
+    cursor = getattr(connection.connection.driver_connection, "cursor_factory", None)
+    return hasattr(cursor, "copy")
+
+
+def copy_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Store rows of the same keys."""
+    # A statement through SQLAlchemy first: it sends the BEGIN or SAVEPOINT that is still owed.
+    connection.execute(select(1))
+    statement = _statement(connection, table, tuple(rows[0]))
+    driver_errors = connection.dialect.loaded_dbapi.Error
+    try:
+        _send(connection, statement, _blocks(rows))
+    except driver_errors as error:
+        raise DBAPIError.instance(statement, None, error, driver_errors, dialect=connection.dialect) from error
+
+
+def _statement(connection: Connection, table: Table, keys: Sequence[str]) -> str:
+    preparer = connection.dialect.identifier_preparer
+    name = preparer.quote(table.name)
+    translated = connection.get_execution_options().get("schema_translate_map") or {}
+    schema = translated.get(table.schema, table.schema)
+    if schema is not None:
+        name = f"{preparer.quote_schema(schema)}.{name}"
+    return f"COPY {name} ({', '.join(preparer.quote(table.c[key].name) for key in keys)}) FROM STDIN"
+
+
+def _send(connection: Connection, statement: str, blocks: Iterator[str]) -> None:
+    """Write the blocks; on an async driver in the coroutine that SQLAlchemy's greenlet runs."""
+    adapted = connection.connection.dbapi_connection
+    run_async = getattr(adapted, "run_async", None)
+    if run_async is not None:
+        run_async(lambda driver: _send_async(driver, statement, blocks))
+        return
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for block in blocks:
+            copy.write(block)
+
+
+async def _send_async(driver: Any, statement: str, blocks: Iterator[str]) -> None:
+    async with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for block in blocks:
+            await copy.write(block)
+
+
+def _blocks(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows in COPY's text format: a line each, tabs between the fields."""
+    for start in range(0, len(rows), _ROWS_PER_BLOCK):
+        yield "".join("\t".join(map(_field, row.values())) + "\n" for row in rows[start : start + _ROWS_PER_BLOCK])
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return "\\N"
+    if isinstance(value, str):
+        return value.translate(_ESCAPES)
+    return value.isoformat() if isinstance(value, dt.datetime) else str(value)

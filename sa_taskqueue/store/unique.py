@@ -1,0 +1,199 @@
+"""Tasks with a unique key: stored unless an unfinished task holds it, without an error in the caller's transaction.
+
+PostgreSQL and SQLite skip the duplicate in the INSERT itself. Elsewhere a savepoint undoes the failed INSERT: every
+single statement that avoids the error there (INSERT IGNORE, ON DUPLICATE KEY UPDATE, INSERT ... SELECT) leaves the
+caller with a lock on the other task's row, for which the worker's finish then waits (measured 2026-11-30).
+
+What happens to the duplicate, by the status of the task that holds the key:
+
+    on_duplicate   SCHEDULED, NEW                          RUNNING (its unique_until is "end")
+    ignore         nothing is stored                       nothing is stored
+    raise          DuplicateTask                           DuplicateTask
+    replace        the row takes the new task's values     TaskRunning
+
+A task with unique_until="start" gives its key away when it is claimed, so it never holds one while it is RUNNING.
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Insert, Table, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.exceptions import DuplicateTask, TaskRunning
+from sa_taskqueue.models.indexes import UNIQUE_COLUMN, unique_index_name
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.new_rows import NewTask, row_values
+
+# The task that held the key may end between two statements; the key is then taken by the next try.
+_TRIES = 3
+
+_KEPT_BY_REPLACE = ("id", "name", "unique_key", UNIQUE_COLUMN)
+
+
+class Answer(enum.Enum):
+    """What became of a task with a unique key."""
+
+    INSERTED = "inserted"
+    DUPLICATE = "duplicate"
+    REPLACED = "replaced"
+
+
+class Insertion(NamedTuple):
+    """`id` is that of the task which holds the key now.
+
+    It is the nil UUID where the transaction's snapshot is too old to see that task (REPEATABLE READ of MySQL).
+    """
+
+    id: uuid.UUID
+    answer: Answer
+
+
+class _Row(NamedTuple):
+    task: NewTask
+    values: Mapping[str, Any]
+
+    @property
+    def hash(self) -> bytes:
+        return self.values[UNIQUE_COLUMN]  # type: ignore[no-any-return]
+
+
+class _Holder(NamedTuple):
+    id: uuid.UUID
+    status: str
+
+
+def insert_unique(
+    connection: Connection, table: Table, task: NewTask, values: Mapping[str, Any] | None = None
+) -> Insertion:
+    """Store a task that has a unique key. `values` are those of the whole row, with the user's own columns.
+
+    Waits for a transaction that has stored the same key and is still open. Raises `DuplicateTask` or `TaskRunning`
+    where the task asks for it.
+    """
+    row = _Row(task, values or row_values(connection, [task])[0])
+    return _Inserter(connection, table).insert([row])[task.id]
+
+
+def insert_all_unique(connection: Connection, table: Table, tasks: Sequence[NewTask]) -> list[Insertion]:
+    """`insert_unique` for many tasks, in the order of their keys: two transactions never wait for each other."""
+    if not tasks:
+        return []
+    rows = [_Row(task, values) for task, values in zip(tasks, row_values(connection, tasks), strict=True)]
+    answers = _Inserter(connection, table).insert(sorted(rows, key=lambda row: row.hash))
+    return [answers[task.id] for task in tasks]
+
+
+class _Inserter:
+    def __init__(self, connection: Connection, table: Table) -> None:
+        self._connection = connection
+        self._table = table
+        self._adapter = adapter_for(connection.dialect)
+        self._answers: dict[uuid.UUID, Insertion] = {}
+
+    def insert(self, rows: Sequence[_Row]) -> dict[uuid.UUID, Insertion]:
+        """The answers by the id of the task."""
+        left = rows
+        for _ in range(_TRIES):
+            left = [row for row in self._insert(left) if not self._settle_duplicate(row)]
+            if not left:
+                return self._answers
+        for row in left:
+            self._refuse(row, uuid.UUID(int=0))
+        return self._answers
+
+    def _insert(self, rows: Sequence[_Row]) -> Sequence[_Row]:
+        """Insert what is new; the duplicates are returned."""
+        statement = self._adapter.insert_unless_taken(self._table, self._table.c[UNIQUE_COLUMN])
+        if statement is None:
+            inserted = self._insert_in_savepoints(rows)
+        elif self._connection.dialect.insert_executemany_returning:
+            inserted = self._insert_returning(statement, rows)
+        else:
+            inserted = {row.task.id for row in rows if self._insert_counting(statement, row)}
+        self._answers |= {task_id: Insertion(task_id, Answer.INSERTED) for task_id in inserted}
+        return [row for row in rows if row.task.id not in inserted]
+
+    def _insert_returning(self, statement: Insert, rows: Sequence[_Row]) -> set[uuid.UUID]:
+        returning = statement.returning(self._table.c.id)
+        if len(rows) == 1:  # its values may be expressions
+            return set(self._connection.execute(returning.values(rows[0].values)).scalars())
+        return set(self._connection.execute(returning, [row.values for row in rows]).scalars())
+
+    def _insert_counting(self, statement: Insert, row: _Row) -> bool:
+        counting = statement.values(row.values).execution_options(preserve_rowcount=True)
+        return self._connection.execute(counting).rowcount == 1
+
+    def _insert_in_savepoints(self, rows: Sequence[_Row]) -> set[uuid.UUID]:
+        """One savepoint for all; where a key is taken, one for each."""
+        if len(rows) > 1 and self._insert_in_savepoint([row.values for row in rows]):
+            return {row.task.id for row in rows}
+        return {row.task.id for row in rows if self._insert_in_savepoint(row.values)}
+
+    def _insert_in_savepoint(self, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bool:
+        statement = insert(self._table)
+        try:
+            with self._connection.begin_nested():
+                if isinstance(values, Mapping):
+                    self._connection.execute(statement.values(values))
+                else:
+                    self._connection.execute(statement, values)
+        except IntegrityError as error:
+            if not self._is_taken_key(error):
+                raise
+            return False
+        return True
+
+    def _is_taken_key(self, error: IntegrityError) -> bool:
+        """Whether the key's own index was violated: any other violation is the caller's business."""
+        if self._adapter.classify(error) is not ErrorKind.UNIQUE:
+            return False
+        return unique_index_name(self._table) in str(driver_error(error))
+
+    def _settle_duplicate(self, row: _Row) -> bool:
+        """False: the key has become free, or the task that holds it has changed; to be tried again."""
+        replace = row.task.on_duplicate == "replace"
+        replaced = replace and self._replace(row)
+        holder = self._holder(row)
+        if holder is None:
+            return False
+        if replaced:
+            self._answers[row.task.id] = Insertion(holder.id, Answer.REPLACED)
+            return True
+        if replace and holder.status != Status.RUNNING:
+            return False
+        self._refuse(row, holder.id)
+        return True
+
+    def _replace(self, row: _Row) -> bool:
+        table, clock = self._table, self._adapter.clock()
+        values = {key: value for key, value in row.values.items() if key not in _KEPT_BY_REPLACE}
+        values.setdefault("scheduled_at", clock)
+        statement = (
+            update(table)
+            .where(table.c[UNIQUE_COLUMN] == bindparam("taken_hash", row.hash))
+            .where(table.c.status.in_([Status.NEW, Status.SCHEDULED]))
+            .values(values)
+            .values(ready_at=clock, attempt=0, crashes=0, error=None, errors=None, epoch=table.c.epoch + 1)
+        )
+        return self._connection.execute(statement).rowcount == 1
+
+    def _holder(self, row: _Row) -> _Holder | None:
+        table = self._table
+        statement = select(table.c.id, table.c.status).where(table.c[UNIQUE_COLUMN] == row.hash)
+        found = self._connection.execute(statement).one_or_none()
+        return None if found is None else _Holder(*found)
+
+    def _refuse(self, row: _Row, holder: uuid.UUID) -> None:
+        key = row.task.unique_key or ""
+        if row.task.on_duplicate == "raise":
+            raise DuplicateTask(id=holder, key=key)
+        if row.task.on_duplicate == "replace":
+            raise TaskRunning(id=holder, key=key)
+        self._answers[row.task.id] = Insertion(holder, Answer.DUPLICATE)
