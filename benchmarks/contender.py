@@ -17,8 +17,6 @@ from typing import Any
 from benchmarks.cpu import own_seconds, resident_mebibytes
 from benchmarks.plain.base import NAME, QUEUE
 from benchmarks.tables import MODELS, make_engine, plain_queue
-from sa_taskqueue import TaskQueue, Worker
-from sa_taskqueue.states import Status
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,8 @@ class Finish:
 
 def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
     """A worker process of the library with a handler that does nothing."""
+    from sa_taskqueue import Status, TaskQueue, Worker  # not for the floor: it pays for nothing of the library
+
     engine = make_engine(order.url, synchronous=order.synchronous)
     retention = {Status.COMPLETED: timedelta(0)} if order.delete else {}
     queue = TaskQueue(MODELS[order.table], default_queue=QUEUE, retention=retention)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import ColumnElement, Engine
 
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.ids import new_id
@@ -40,10 +40,9 @@ class PlainQueue(ABC):
     def __init__(self, engine: Engine, table: str) -> None:
         self.table = table
         with engine.connect() as connection:
-            adapter = adapter_for(connection.dialect)
-        self.clock = str(adapter.clock().compile(dialect=engine.dialect))
-        self._ahead = adapter
+            self._adapter = adapter_for(connection.dialect)
         self._dialect = engine.dialect
+        self.clock = self._text(self._adapter.clock())
         self._fairy = engine.raw_connection()
         self.connection: Any = self._fairy.driver_connection
         self.prepare()
@@ -86,8 +85,10 @@ class PlainQueue(ABC):
 
     def after(self, seconds: int) -> str:
         """SQL for the database's clock plus ``seconds``."""
-        compiled = self._ahead.after(seconds).compile(dialect=self._dialect, compile_kwargs={"literal_binds": True})
-        return str(compiled)
+        return self._text(self._adapter.after(seconds))
+
+    def _text(self, expression: ColumnElement[Any]) -> str:
+        return str(expression.compile(dialect=self._dialect, compile_kwargs={"literal_binds": True}))
 
     def key(self, value: uuid.UUID) -> Any:
         """The primary key as the driver takes it."""
