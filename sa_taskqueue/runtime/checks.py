@@ -64,7 +64,7 @@ def _declared_autocommit(connection: Connection) -> bool:
 def _driver_autocommit(connection: Connection) -> bool:
     """What the driver says, in a transaction begun as a session's would be (events of the engine may send BEGIN)."""
     with connection.begin():
-        driver = connection.connection.dbapi_connection
+        driver = connection.connection.driver_connection
         in_transaction = getattr(driver, "in_transaction", False)
         return _autocommit_setting(connection) and in_transaction is not True
 

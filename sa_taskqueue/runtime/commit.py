@@ -27,6 +27,7 @@ def transact(
 ) -> R:
     """Begin, run the operation, commit. CommitUnknown: the connection broke after COMMIT was sent."""
     try:
+        connection.begin()  # first, because an engine's own event may send the BEGIN
         adapter.begin(connection)
         result = operation(connection, *args, **kwargs)
     except BaseException:

@@ -21,7 +21,7 @@ R = TypeVar("R")
 Prepare = Callable[[Connection], None]
 
 CUT_PATIENCE = 10.0
-"""Seconds a driver may take to notice that its socket is shut, and SQLite, which has none, to reach its busy timeout."""
+"""Seconds a driver may take to notice that its socket is shut, and SQLite, which has none, its busy timeout."""
 
 
 class Link(ABC):

@@ -1,4 +1,4 @@
-"""LISTEN on PostgreSQL: a hint that a queue has work arrives within milliseconds; polling stays what finds the tasks."""
+"""LISTEN on PostgreSQL: a hint that a queue has work comes within milliseconds; polling stays what finds the tasks."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Portal:
         return self._adapter
 
     async def start(self, *, connections: int = 1) -> None:
-        """Connect once; refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, a pool below `connections`."""
+        """Connect once; refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, too small a pool."""
         checks.refuse_small_pool(self.sync_engine.pool, connections)
         link = open_link(self.engine, "start", self._recognise)
         try:
