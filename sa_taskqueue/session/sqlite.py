@@ -2,7 +2,9 @@
 
 Python's sqlite3 sends BEGIN late, before the first write only: a savepoint before that survives the outer rollback, and a
 transaction that read first fails at once with "database is locked" when another one has written in between, whatever the
-timeout (measured 2026-11-30, SQLite 3.40). Here BEGIN IMMEDIATE is the first statement of each transaction.
+timeout (measured 2026-11-30, SQLite 3.40). Here BEGIN IMMEDIATE is the first statement of each transaction, which thus
+holds the one write lock from its start. Transactions that only read can share the file with a writer by the execution
+option `sqlite_begin="DEFERRED"`, on an engine (`engine.execution_options(...)`) or a connection.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 Synchronous = Literal["FULL", "NORMAL"]
+
+BEGIN_OPTION = "sqlite_begin"
 
 BUSY_TIMEOUT = 30.0
 """Seconds a writer waits for the one write lock."""
@@ -53,8 +57,10 @@ def prepare_sqlite(engine: Engine | AsyncEngine, *, synchronous: Synchronous = "
 
 
 def _begin_immediate(connection: Connection) -> None:
-    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if options.get("isolation_level") != "AUTOCOMMIT":
+        deferred = options.get(BEGIN_OPTION) == "DEFERRED"
+        connection.exec_driver_sql("BEGIN DEFERRED" if deferred else "BEGIN IMMEDIATE")
 
 
 def _prepare(dbapi_connection: Any, synchronous: Synchronous) -> None:

@@ -1,0 +1,116 @@
+"""The session events that the library listens to, on its own session classes or on one session, never on SQLAlchemy's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from sa_taskqueue.session import outermost
+from sa_taskqueue.session.autocommit import refuse_unsafe
+from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed
+from sa_taskqueue.session.pending import UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+    from sqlalchemy.orm import SessionTransaction
+
+    from sa_taskqueue.queue import TaskQueue
+
+_MARK = "_sa_taskqueue_hooked"
+
+
+def hook(target: type[Session] | Session) -> None:
+    """Listen to a session class or to one session; nothing happens the second time."""
+    if is_hooked(target):
+        return
+    for name, listener in _LISTENERS.items():
+        event.listen(target, name, listener)
+    setattr(target, _MARK, True)
+
+
+def is_hooked(target: type[Session] | Session) -> bool:
+    """Tell whether the library listens to a session or session class already."""
+    return getattr(target, _MARK, False)
+
+
+def connection_of(session: Session, queue: TaskQueue) -> Connection:
+    """Return the connection that writes this queue's table, taken anew because a savepoint is emitted at its first use."""
+    return session.connection(bind_arguments={"mapper": queue.model})
+
+
+def refuse_unsafe_once(session: Session, work: UnitOfWork, queue: TaskQueue) -> None:
+    """Check the connection of a queue's table the first time it is met in a transaction, and in each savepoint."""
+    connection = connection_of(session, queue)
+    nested = connection.in_nested_transaction()
+    if (connection, nested) not in work.checked:
+        refuse_unsafe(connection)
+        work.checked.add((connection, nested))
+
+
+def _before_flush(session: Session, _context: object, _objects: object) -> None:
+    work = unit_of_work(session)  # also without a task: a later listener may enqueue one in this flush
+    for queue in work.unflushed_queues():
+        refuse_unsafe_once(session, work, queue)
+    collect_keyed(session, work)
+    if not (session.new or session.deleted or session.dirty):
+        insert_keyed(session, work)  # nothing else to flush: SQLAlchemy would not call after_flush
+        outermost.arm_flushed(session, work)
+    work.collected = True
+
+
+def _after_flush(session: Session, _context: object) -> None:
+    work = open_unit_of_work(session)
+    if work is not None:
+        work.collected = False
+        insert_keyed(session, work)
+        outermost.arm_flushed(session, work)
+
+
+def _after_commit(session: Session) -> None:
+    work = open_unit_of_work(session)
+    if work is None:
+        return
+    committed = boundary(session)
+    owed = work.boundaries.get(committed) if committed is not None else None
+    if committed is None or owed is None:
+        return
+    if committed.nested:
+        owed.committed = True  # a savepoint's COMMIT: its work goes to the enclosing boundary when it has ended
+    else:
+        outermost.wake(owed)
+
+
+def _after_rollback(session: Session) -> None:
+    """Forget a boundary while its objects still have their values: the session expires them after this event."""
+    work = open_unit_of_work(session)
+    rolled_back = boundary(session)
+    if work is not None and rolled_back is not None:
+        forget_inserted(session, work.boundaries.pop(rolled_back, None))
+
+
+def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    work = open_unit_of_work(session)
+    if work is None:
+        return
+    if not transaction.nested:
+        if transaction.parent is None:
+            session.info.pop(work.KEY, None)
+        return
+    owed = work.boundaries.pop(transaction, None)
+    if owed is None:
+        return
+    if owed.committed:
+        work.pending(enclosing(transaction)).merge(owed)
+    else:
+        forget_inserted(session, owed)
+
+
+_LISTENERS: dict[str, Any] = {
+    "before_flush": _before_flush,
+    "after_flush": _after_flush,
+    "after_commit": _after_commit,
+    "after_rollback": _after_rollback,
+    "after_transaction_end": _after_transaction_end,
+}

@@ -1,0 +1,89 @@
+"""`install`: `enqueue` for session factories and classes that exist already."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.session.bulk import enqueue_many
+from sa_taskqueue.session.enqueue import enqueue
+from sa_taskqueue.session.hooks import hook
+
+Target = TypeVar("Target")
+
+_ALLOWED = "a sessionmaker, async_sessionmaker, scoped session, or a subclass of Session or AsyncSession"
+
+
+def install(target: Target) -> Target:
+    """Give a session factory or class the methods `enqueue` and `enqueue_many`, and return it.
+
+    Takes a sessionmaker, an async_sessionmaker, a scoped session (also Flask-SQLAlchemy's `db.session`) or your own
+    subclass of Session or AsyncSession. SQLAlchemy's own classes stay as they are. Type checkers cannot follow this:
+    for typed methods use TaskSession, AsyncTaskSession or TaskSessionMixin, or the function `enqueue`.
+    """
+    if isinstance(target, type):
+        _install_class(target)
+    elif isinstance(target, sessionmaker):
+        _install_class(target.class_)  # a subclass that the sessionmaker has made for itself
+    elif isinstance(target, scoped_session):
+        install(target.session_factory)
+        _add_methods(target)
+    else:
+        _install_async(target)
+    return target
+
+
+def _install_class(cls: type[Any]) -> None:
+    if issubclass(cls, Session) and cls is not Session:
+        hook(cls)
+        _add_methods(cls)
+    elif issubclass(cls, _async_session_class()) and cls is not _async_session_class():
+        cls.sync_session_class = _hooked_subclass(cls.sync_session_class)
+        _add_methods(cls)
+    else:
+        raise InvalidSetting(setting="install(...)", value=cls, allowed=_ALLOWED)
+
+
+def _install_async(target: Any) -> None:
+    from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker
+
+    if isinstance(target, async_scoped_session):
+        install(target.session_factory)
+        _add_methods(target)
+    elif isinstance(target, async_sessionmaker):
+        # It shares AsyncSession's sync class with everyone, so it gets one of its own.
+        chosen = target.kw.get("sync_session_class") or target.class_.sync_session_class
+        target.configure(sync_session_class=_hooked_subclass(chosen))
+        _add_methods(target.class_)
+    else:
+        raise InvalidSetting(setting="install(...)", value=target, allowed=_ALLOWED)
+
+
+def _hooked_subclass(cls: type[Session]) -> type[Session]:
+    subclass = type(cls.__name__, (cls,), {})
+    hook(subclass)
+    return subclass
+
+
+def _async_session_class() -> type[Any]:
+    try:
+        from sqlalchemy.ext.asyncio import AsyncSession
+    except ImportError:  # greenlet is absent, so is every AsyncSession
+        return _NoSession
+    return AsyncSession
+
+
+class _NoSession:
+    """Stands for AsyncSession where it cannot exist."""
+
+
+def _add_methods(target: Any) -> None:
+    """Add the methods to a class, or to a registry of sessions (as its own attributes)."""
+    if isinstance(target, type):
+        target.enqueue = enqueue  # type: ignore[attr-defined]
+        target.enqueue_many = enqueue_many  # type: ignore[attr-defined]
+    else:
+        target.enqueue = enqueue.__get__(target)
+        target.enqueue_many = enqueue_many.__get__(target)

@@ -1,0 +1,55 @@
+"""From a validated task to an instance of the user's own model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.states import Status
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from sa_taskqueue.definitions import NewTask
+    from sa_taskqueue.queue import TaskQueue
+
+
+def new_row(session: Session, queue: TaskQueue, task: NewTask) -> Any:
+    """Return the row for `session.add`. What the database fills in itself (its clock) is left out."""
+    values: dict[str, Any] = {
+        "id": task.id,
+        "name": task.name,
+        "queue": task.queue,
+        "priority": task.priority,
+        "body": task.body,
+        "max_attempts": task.max_attempts,
+    }
+    if task.headers is not None:
+        values["headers"] = task.headers
+    if task.unique_hash is not None:
+        values |= _keyed_values(task)
+    row = queue.model(**values)
+    if task.run_at is not None or task.delay is not None:
+        _schedule(session, queue, task, row)
+    return row
+
+
+def _keyed_values(task: NewTask) -> dict[str, Any]:
+    """What a row with a unique key needs besides: it may replace another one, of which no value must remain."""
+    return {
+        "unique_key": task.unique_key,
+        "unique_hash": task.unique_hash,
+        "unique_until": task.unique_until,
+        "status": Status.NEW,
+        "headers": task.headers,
+    }
+
+
+def _schedule(session: Session, queue: TaskQueue, task: NewTask, row: Any) -> None:
+    """Store it SCHEDULED: at the moment given, or by the database's clock plus the delay."""
+    row.status = Status.SCHEDULED
+    if task.delay is None:
+        row.scheduled_at = task.run_at
+    else:
+        adapter = adapter_for(session.get_bind(queue.model).dialect)
+        row.scheduled_at = adapter.after(task.delay.total_seconds())

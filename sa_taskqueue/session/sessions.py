@@ -1,0 +1,44 @@
+"""Session classes with `enqueue` and `enqueue_many`, typed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from sqlalchemy.orm import Session
+
+from sa_taskqueue.session.bulk import Arguments, write_many
+from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
+from sa_taskqueue.session.enqueue import enqueue as _enqueue
+from sa_taskqueue.session.hooks import hook
+
+if TYPE_CHECKING:
+    from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+
+P = ParamSpec("P")
+
+
+class TaskSessionMixin:
+    """Gives a Session class of yours (Flask-SQLAlchemy's, SQLModel's) the methods: `class S(TaskSessionMixin, Session)`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if issubclass(cls, Session):
+            hook(cls)
+
+    def enqueue(
+        self, task: TaskDefinition[P, Any] | BoundTask[P, Any], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Any:
+        """Store a task in this transaction; see `sa_taskqueue.enqueue`."""
+        return _enqueue(self, task, *args, **kwargs)  # type: ignore[arg-type]
+
+    def enqueue_many(
+        self, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
+    ) -> list[uuid.UUID]:
+        """Store many tasks in this transaction; see `sa_taskqueue.enqueue_many`."""
+        return _enqueue_many(self, task, arguments)  # type: ignore[call-overload, no-any-return]
+
+
+class TaskSession(TaskSessionMixin, Session):
+    """SQLAlchemy's Session with `enqueue`: `sessionmaker(engine, class_=TaskSession)`."""

@@ -1,0 +1,33 @@
+"""The sessions that tasks can be enqueued in, and the sync Session inside each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
+
+from sqlalchemy.orm import Session, scoped_session
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session
+
+SyncTarget: TypeAlias = Union[Session, "scoped_session[Any]"]
+AsyncTarget: TypeAlias = "AsyncSession | async_scoped_session[Any]"
+AnySession: TypeAlias = Union[SyncTarget, "AsyncTarget"]
+
+
+def is_async(session: object) -> bool:
+    """Tell an AsyncSession or async_scoped_session from the sync ones, without importing asyncio's."""
+    return not isinstance(session, (Session, scoped_session))
+
+
+def sync_session(session: AnySession) -> Session:
+    """Return the sync Session in which an AsyncSession or a registry of sessions does its work."""
+    if isinstance(session, Session):
+        return session
+    if isinstance(session, scoped_session):
+        return cast(Session, session())
+    inner = getattr(session, "sync_session", None)
+    if isinstance(inner, Session):
+        return inner
+    if callable(session):  # async_scoped_session
+        return sync_session(session())
+    raise TypeError(f"expected a Session, AsyncSession or scoped session, got {type(session).__name__}")
