@@ -113,50 +113,28 @@ class ThreadLink(Link):
         seat.thread.stop()
 
 
-class LoopLink(Link):
-    """Over an AsyncEngine: a whole step runs in one run_sync, on the caller's loop."""
+class _AsyncSeat:
+    """An AsyncConnection that one call at a time touches."""
 
     def __init__(self, engine: AsyncEngine, prepare: Prepare) -> None:
+        self.connection: AsyncConnection | None = None
         self._engine = engine
         self._prepare = prepare
-        self._connection: AsyncConnection | None = None
 
-    @property
-    def is_open(self) -> bool:
-        return self._connection is not None
+    async def run(self, step: Callable[[Connection], R]) -> R:
+        if self.connection is not None and self.connection.invalidated:
+            await self.drop()
+        if self.connection is None:
+            self.connection = await self._opened()
+        return await self.connection.run_sync(step)
 
-    async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
-        task = asyncio.ensure_future(self._step(step))
-        try:
-            done, _ = await asyncio.wait([task], timeout=timeout)
-            if not done:
-                self._cut(task)
-                done, _ = await asyncio.wait([task], timeout=CUT_PATIENCE)
-        except asyncio.CancelledError:
-            task.add_done_callback(_retrieve)
-            self._cut(task)
-            raise
-        if not done or task.cancelled():
-            task.add_done_callback(_retrieve)
-            raise TimeoutError(f"the driver did not return within {timeout} s")
-        return task.result()
-
-    async def discard(self) -> None:
-        connection, self._connection = self._connection, None
+    async def drop(self) -> None:
+        connection, self.connection = self.connection, None
         if connection is not None:
             await connection.run_sync(drop)
 
-    async def close(self) -> None:
-        await self.discard()
-
-    async def _step(self, step: Callable[[Connection], R]) -> R:
-        connection = self._connection
-        if connection is not None and connection.invalidated:
-            await self.discard()
-            connection = None
-        if connection is None:
-            connection = self._connection = await self._opened()
-        return await connection.run_sync(step)
+    def cut(self) -> bool:
+        return self.connection is not None and _cut(self.connection.sync_connection)
 
     async def _opened(self) -> AsyncConnection:
         connection = await self._engine.connect()
@@ -167,11 +145,64 @@ class LoopLink(Link):
             raise
         return connection
 
-    def _cut(self, task: asyncio.Task[R]) -> None:
-        """Cancelling is not enough where it can be avoided: psycopg answers it by waiting for the server."""
-        sync_connection = self._connection.sync_connection if self._connection is not None else None
-        if not _cut(sync_connection):
-            task.cancel()
+
+class LoopLink(Link):
+    """Over an AsyncEngine: a whole step runs in one run_sync, on the caller's loop."""
+
+    def __init__(self, engine: AsyncEngine, prepare: Prepare) -> None:
+        self._engine = engine
+        self._prepare = prepare
+        self._seat = _AsyncSeat(engine, prepare)
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._seat.connection is not None
+
+    async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
+        seat = self._seat
+        task = asyncio.ensure_future(seat.run(step))
+        try:
+            done, _ = await asyncio.wait([task], timeout=timeout)
+            if not done:
+                _interrupt(seat, task)
+                done, _ = await asyncio.wait([task], timeout=CUT_PATIENCE)
+        except asyncio.CancelledError:
+            _interrupt(seat, task)
+            self._leave(task)
+            raise
+        if not done or task.cancelled():
+            self._leave(task)
+            raise TimeoutError(f"the driver did not return within {timeout} s")
+        return task.result()
+
+    async def discard(self) -> None:
+        seat, self._seat = self._seat, _AsyncSeat(self._engine, self._prepare)
+        await seat.drop()
+
+    async def close(self) -> None:
+        await self.discard()
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=CUT_PATIENCE)
+
+    def _leave(self, task: asyncio.Task[R]) -> None:
+        """Go on with another connection; this one is closed when the interrupted task has let go of it."""
+        seat, self._seat = self._seat, _AsyncSeat(self._engine, self._prepare)
+
+        async def leave() -> None:
+            await asyncio.wait([task])
+            _retrieve(task)
+            await seat.drop()
+
+        leaving = asyncio.ensure_future(leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+
+def _interrupt(seat: _AsyncSeat, task: asyncio.Task[R]) -> None:
+    """Cancelling is left for where the socket cannot be cut: psycopg answers it by waiting for the server."""
+    if not seat.cut():
+        task.cancel()
 
 
 def opened(engine: Engine, prepare: Prepare) -> Connection:
