@@ -31,7 +31,7 @@ class Lease:
         self._store = store
         self._lease = lease
         self._by = by
-        self._memories: dict[str, ClaimMemory] = {}
+        self._memories: dict[str, ClaimMemory | None] = {}
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """One batch, by the claim shape of the database."""
@@ -57,4 +57,6 @@ class Lease:
 
     def _memory(self, queue: str) -> ClaimMemory | None:
         """How far this worker has claimed in the queue: it then does not walk over the dead rows in front."""
-        return self._memories.setdefault(queue, self._store.claim_memory())
+        if queue not in self._memories:
+            self._memories[queue] = self._store.claim_memory()
+        return self._memories[queue]

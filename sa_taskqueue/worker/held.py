@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 if TYPE_CHECKING:
+    from sa_taskqueue.queue import TaskDefinition
     from sa_taskqueue.store import Claimed
 
 
 class HeldTask:
     """One claimed task. `deadline` and `lease` are written by the renewal, the rest by whoever runs the task."""
 
-    __slots__ = ("_event", "claimed", "deadline", "finishing", "lease", "lost")
+    __slots__ = ("_event", "claimed", "deadline", "definition", "finishing", "lease", "lost")
 
     def __init__(self, claimed: Claimed, deadline: float, lease: float) -> None:
         self.claimed = claimed
+        self.definition: TaskDefinition[..., object] | None = None
+        """The registered handler, set by the queue's lane; None for a name this worker does not know."""
         self.deadline = deadline
         """Monotonic seconds, safety margin already taken off: after it the task is not started and its finish not sent."""
         self.lease = lease

@@ -1,0 +1,174 @@
+"""One run of a worker: starts its parts, serves until the end, and winds down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.runtime import wakeups
+from sa_taskqueue.runtime.listener import Listener
+from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.store.notify import channel_of
+from sa_taskqueue.worker.parts import Callbacks, Parts, call_soon
+from sa_taskqueue.worker.stop import Stop, wind_down
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from sa_taskqueue.queue import TaskQueue
+    from sa_taskqueue.reservation import Reservation
+    from sa_taskqueue.worker.counts import Counts
+    from sa_taskqueue.worker.held import HeldTask
+    from sa_taskqueue.worker.settings import WorkerSettings
+
+LANES = 3
+"""Connections a worker holds from the engine's pool beside those of handlers: claim, finish, maintenance."""
+
+DRAIN_TICK = 0.05
+"""Seconds between two looks whether a draining worker is done."""
+
+
+class Crew:
+    """Made on the event loop by `hired`, for one run."""
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        portal: Portal,
+        reservation: Reservation,
+        settings: WorkerSettings,
+        counts: Counts,
+        stop: Stop,
+    ) -> None:
+        self._queue, self._portal, self._settings, self._counts, self._stop = queue, portal, settings, counts, stop
+        self._loop = asyncio.get_running_loop()
+        self.recycle = False
+        """Whether the run ended because too many threads hang."""
+        callbacks = Callbacks(
+            wake_all=self._wake_all,
+            lost=lambda task: call_soon(self._loop, self._lost, task),
+            recycle=self._recycle,
+            stopping=stop.requested.is_set,
+        )
+        self._parts = Parts(queue, portal, reservation, settings, counts, callbacks)
+
+    @classmethod
+    @asynccontextmanager
+    async def hired(
+        cls,
+        queue: TaskQueue,
+        engine: Engine | AsyncEngine,
+        reservation: Reservation,
+        settings: WorkerSettings,
+        counts: Counts,
+        stop: Stop,
+    ) -> AsyncIterator[Crew]:
+        """A crew that is connected and has found its table; everything is closed at the end."""
+        queue.prepare()
+        portal = Portal(engine)
+        try:
+            await portal.start(connections=LANES)
+            crew = cls(queue, portal, reservation, settings, counts, stop)
+            await crew._parts.claim_lane.run(crew._parts.store.check_schema)
+            yield crew
+        finally:
+            await portal.aclose()
+
+    async def work(self) -> None:
+        """Serve until asked to stop, drained, or done with `max_tasks`; then wind down."""
+        parts = self._parts
+        background = [asyncio.create_task(part) for part in self._background()]
+        serving = [asyncio.create_task(lane.run()) for lane in parts.lanes.values()]
+        url, table = self._portal.sync_engine.url, self._queue.table
+        unsubscribe = wakeups.subscribe(url, table, lambda queue: call_soon(self._loop, self._wake, queue))
+        if parts.reservation.renewed:
+            parts.renewer.start()
+        try:
+            await self._until_done(serving, background)
+        finally:
+            unsubscribe()
+            self._stop.requested.set()
+            await wind_down(self._stop, list(parts.lanes.values()), parts.slots, parts.finisher, self._settings.grace)
+            await _cancel([*serving, *background])
+            await self._close()
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        parts = self._parts
+        coroutines = [parts.finisher.run(), parts.maintenance.run(), parts.watchdog.run()]
+        if self._queue.notify:
+            listener = Listener(self._portal.engine, channel_of(self._queue.table), self._wake_all)
+            coroutines.append(listener.run())
+        return coroutines
+
+    async def _until_done(self, serving: list[asyncio.Task[None]], background: list[asyncio.Task[None]]) -> None:
+        """Return when it is time to wind down; raise what a part raised, because without it the worker is none."""
+        ends = [
+            asyncio.create_task(self._stop.requested.wait()),
+            asyncio.create_task(self._served(serving)),
+        ]
+        if self._settings.drain:
+            ends.append(asyncio.create_task(self._drained()))
+        try:
+            watched = {*ends, *serving, *background}
+            while not any(end.done() for end in ends):
+                done, watched = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            await _cancel(ends)
+
+    async def _served(self, serving: list[asyncio.Task[None]]) -> None:
+        """Return when the lanes have ended by themselves, after `max_tasks`, and their handlers too."""
+        await asyncio.wait(serving)
+        while not all(slots.at_rest for slots in self._parts.slots):
+            await asyncio.sleep(DRAIN_TICK)
+
+    async def _drained(self) -> None:
+        """Return when nothing is due in the queues and nothing of theirs runs here."""
+        parts = self._parts
+        while True:
+            await asyncio.sleep(DRAIN_TICK)
+            if not all(slots.at_rest for slots in parts.slots):
+                continue
+            await parts.finisher.flush()
+            await parts.maintenance.take_over()
+            await parts.maintenance.promote()
+            dry = [await lane.finds_nothing() for lane in parts.lanes.values()]
+            if all(dry) and not parts.finisher.pending and all(slots.at_rest for slots in parts.slots):
+                return
+
+    async def _close(self) -> None:
+        parts = self._parts
+        if parts.reservation.renewed:
+            await asyncio.to_thread(parts.renewer.stop)
+        for slots in parts.slots:
+            slots.close()
+        await parts.connections.close()
+
+    def _wake(self, queue: str) -> None:
+        lane = self._parts.lanes.get(queue)
+        if lane is not None:
+            lane.wake()
+
+    def _wake_all(self) -> None:
+        for lane in self._parts.lanes.values():
+            lane.wake()
+
+    def _lost(self, task: HeldTask) -> None:
+        """The renewal has told the handler by its event; an async handler is cancelled as well."""
+        self._counts.lost += 1
+        for slots in self._parts.slots:
+            slots.cancel(task)
+
+    def _recycle(self) -> None:
+        self.recycle = True
+        self._stop.request()
+
+
+async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

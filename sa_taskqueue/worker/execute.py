@@ -1,0 +1,190 @@
+"""Runs one task: decodes its body, calls the handler, and says how it ended. Never raises."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.context import TaskContext
+from sa_taskqueue.exceptions import CommitUnknown, ConfigurationError, InvalidSetting, LeaseLost, UndecodableTask
+from sa_taskqueue.states import Status
+from sa_taskqueue.worker.ending import Committed, End, Ending
+from sa_taskqueue.worker.faults import point
+from sa_taskqueue.worker.outcome import HandlerTimeout
+
+if TYPE_CHECKING:
+    from sa_taskqueue.definitions import TaskDefinition
+    from sa_taskqueue.store import Settlement
+    from sa_taskqueue.worker.held import HeldTask
+    from sa_taskqueue.worker.outcome import Outcomes
+    from sa_taskqueue.worker.session_scope import MakeUnit, WorkUnit
+
+logger = logging.getLogger("sa_taskqueue.worker")
+
+Extend = Callable[["HeldTask", float], Awaitable[None]]
+
+
+class Executor:
+    """Runs the tasks of one worker, in the thread or on the loop of whoever calls it."""
+
+    def __init__(
+        self, outcomes: Outcomes, make_unit: MakeUnit, extend: Extend, *, async_engine: bool, stopping: Callable[[], bool]
+    ) -> None:
+        self._outcomes = outcomes
+        self._make_unit = make_unit
+        self._extend = extend
+        self._async_engine = async_engine
+        self._stopping = stopping
+        self._loop = asyncio.get_running_loop()
+
+    def run(self, task: HeldTask) -> End:
+        """Run a sync handler in this thread."""
+        definition = task.definition
+        assert definition is not None
+        if refused := _not_startable(task):
+            return refused
+        point("handler.start")
+        try:
+            args, kwargs = definition.decode(task.claimed.body)
+        except UndecodableTask as error:
+            return self._outcomes.undecodable(task.claimed, error)
+        unit = self._make_unit(task) if definition.takes_context else None
+        try:
+            # A context of its own: what a handler sets there must not be seen by the thread's next task.
+            if unit is None:
+                value = Context().run(definition.function, *args, **kwargs)
+            else:
+                value = Context().run(definition.function, self._context(task, unit), *args, **kwargs)
+        except BaseException as error:
+            return self._after_raise(task, definition, error, unit)
+        point("handler.done_before_complete")
+        settlement = self._outcomes.returned(task.claimed, definition, value)
+        return settlement if unit is None or not unit.used else self._close(task, definition, unit, settlement)
+
+    async def run_async(self, task: HeldTask) -> End:
+        """Run an async handler as the current asyncio task."""
+        definition = task.definition
+        assert definition is not None
+        if refused := _not_startable(task):
+            return refused
+        point("handler.start")
+        try:
+            args, kwargs = definition.decode(task.claimed.body)
+        except UndecodableTask as error:
+            return self._outcomes.undecodable(task.claimed, error)
+        unit = self._make_unit(task) if definition.takes_context else None
+        if unit is not None:
+            args = (self._context(task, unit), *args)
+        try:
+            value = await _within(definition.timeout, definition.function(*args, **kwargs))
+        except BaseException as error:
+            return await self._in_greenlet(unit, self._after_raise, task, definition, error, unit)
+        point("handler.done_before_complete")
+        settlement = self._outcomes.returned(task.claimed, definition, value)
+        if unit is None or not unit.used:
+            return settlement
+        return await self._in_greenlet(unit, self._close, task, definition, unit, settlement)
+
+    def _after_raise(
+        self, task: HeldTask, definition: TaskDefinition[..., Any], error: BaseException, unit: WorkUnit | None
+    ) -> End:
+        if not isinstance(error, Exception):
+            if unit is not None:
+                unit.undo()
+            return self._interrupted(task, error)
+        settlement = self._outcomes.raised(task.claimed, definition, error)
+        return settlement if unit is None or not unit.used else self._close(task, definition, unit, settlement)
+
+    def _close(
+        self, task: HeldTask, definition: TaskDefinition[..., Any], unit: WorkUnit, settlement: Settlement
+    ) -> End:
+        """End the handler's transaction: committed with the outcome, or rolled back and the outcome left to the finisher."""
+        if not _keeps_work(settlement):
+            unit.undo()
+            return settlement
+        try:
+            unit.complete(settlement)
+        except LeaseLost:
+            return Ending.LOST if task.lost else Ending.REFUSED
+        except CommitUnknown:
+            # Perhaps it is committed. If it is not, the lease ends and the task runs again.
+            logger.warning("task %s: no answer to the COMMIT of its work; its lease will tell", task.claimed.id)
+            return Ending.LOST
+        except Exception as error:
+            return self._outcomes.raised(task.claimed, definition, error)
+        except BaseException as error:
+            return self._interrupted(task, error)
+        return Committed(settlement)
+
+    def _interrupted(self, task: HeldTask, error: BaseException) -> Ending:
+        """SystemExit, KeyboardInterrupt or CancelledError: not the handler's failure, so no attempt is counted."""
+        if task.lost:
+            return Ending.LOST
+        if self._stopping():
+            return Ending.RELEASE
+        logger.warning("task %s (%s) was interrupted by %r and is given back", task.claimed.id, task.claimed.name, error)
+        return Ending.INTERRUPTED
+
+    def _context(self, task: HeldTask, unit: WorkUnit) -> TaskContext:
+        is_async = task.definition is not None and task.definition.is_async
+
+        def open_session() -> Any:
+            if is_async is not self._async_engine:
+                raise _no_session(is_async)
+            return unit.async_session() if is_async else unit.session()
+
+        def extend(seconds: float) -> None:
+            asyncio.run_coroutine_threadsafe(self._extend(task, seconds), self._loop).result()
+
+        return TaskContext(
+            task.claimed,
+            lost=task.lost_event(),
+            open_session=open_session,
+            extend=extend,
+            aextend=lambda seconds: self._extend(task, seconds),
+        )
+
+    async def _in_greenlet(self, unit: WorkUnit | None, function: Callable[..., End], *args: Any) -> End:
+        """Call what may use the unit's connection the way an AsyncEngine's connection must be used."""
+        if unit is None or not unit.used:
+            return function(*args)
+        from sqlalchemy.util import greenlet_spawn
+
+        # Shielded: a second cancel, such as that of a stop, must not cut a COMMIT in two.
+        return await asyncio.shield(greenlet_spawn(function, *args))
+
+
+def _not_startable(task: HeldTask) -> Ending | None:
+    """A task that waited past its deadline may be somebody else's by now."""
+    if task.lost:
+        return Ending.LOST
+    return Ending.RELEASE if time.monotonic() >= task.deadline else None
+
+
+def _keeps_work(settlement: Settlement) -> bool:
+    """Whether the handler's work is committed: completed, cancelled and snoozed it is; failed and retried it is not."""
+    if settlement.status is Status.SCHEDULED:
+        return not settlement.count_attempt
+    return settlement.status is not Status.FAILED
+
+
+async def _within(timeout: float | None, handler: Awaitable[Any]) -> Any:
+    if timeout is None:
+        return await handler
+    scope = asyncio.timeout(timeout)
+    try:
+        async with scope:
+            return await handler
+    except TimeoutError as error:
+        if scope.expired():
+            raise HandlerTimeout(f"the handler ran longer than {timeout:g} s") from error
+        raise
+
+
+def _no_session(is_async: bool) -> ConfigurationError:
+    handler, engine = ("async", "AsyncEngine") if is_async else ("sync", "Engine")
+    return InvalidSetting(setting="context.session", value=f"asked for by an {handler} handler", allowed=f"used with an {engine}")

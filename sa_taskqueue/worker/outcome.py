@@ -1,0 +1,129 @@
+"""What becomes of a task after its handler: pure decisions from the claimed row, the retry policy and the result."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue import codec
+from sa_taskqueue.exceptions import BodyError
+from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
+from sa_taskqueue.store import Settlement
+from sa_taskqueue.worker import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sa_taskqueue.queue import TaskDefinition
+    from sa_taskqueue.store import Claimed
+
+
+Entry = dict[str, Any]
+"""One error as `errors.record` makes it."""
+
+
+class HandlerTimeout(TimeoutError):
+    """The handler ran longer than its timeout."""
+
+
+class Outcomes:
+    """Decides with the retention of one queue: a status kept for no time is deleted instead of written."""
+
+    def __init__(self, retention: Mapping[Status, timedelta]) -> None:
+        self._deleted = frozenset(status for status, kept in retention.items() if not kept)
+
+    def returned(self, claimed: Claimed, definition: TaskDefinition[..., object], value: object) -> Settlement:
+        """The handler returned a value or an outcome."""
+        if isinstance(value, Outcome):
+            return self.chosen(claimed, definition, value)
+        if value is None or not definition.store_result:
+            return self._ended(claimed, Status.COMPLETED)
+        try:
+            return self._ended(claimed, Status.COMPLETED, result=codec.encode(value))
+        except (BodyError, TypeError, ValueError) as error:
+            entry = errors.record("result_error", error, claimed.attempt)
+            # The work is done; running it again would not make its result serialisable.
+            return self._ended(claimed, Status.COMPLETED, error=errors.dump(entry))
+
+    def raised(self, claimed: Claimed, definition: TaskDefinition[..., object], error: BaseException) -> Settlement:
+        """The handler raised an exception or an outcome, or ran out of time."""
+        if isinstance(error, Outcome):
+            return self.chosen(claimed, definition, error)
+        code = "timeout" if isinstance(error, HandlerTimeout) else "error"
+        return self._by_policy(claimed, definition, error, errors.record(code, error, claimed.attempt))
+
+    def undecodable(self, claimed: Claimed, error: BaseException) -> Settlement:
+        """The body does not fit the handler: no attempt would."""
+        return self._failed(claimed, errors.record("undecodable", error, claimed.attempt))
+
+    def chosen(self, claimed: Claimed, definition: TaskDefinition[..., object], outcome: Outcome) -> Settlement:
+        """The handler said itself what is to happen."""
+        match outcome:
+            case Complete():
+                return self.returned(claimed, definition, outcome.result)
+            case Snooze():
+                return self._again(claimed, outcome.after, count_attempt=False)
+            case Retry():
+                return self._retried(claimed, definition, outcome)
+            case Cancel():
+                entry = errors.record("cancelled", None, claimed.attempt, message=outcome.reason)
+                return self._ended(claimed, Status.CANCELLED, error=errors.dump(entry))
+            case Fail():
+                return self._failed(claimed, errors.record("failed", outcome, claimed.attempt, message=outcome.reason))
+            case _:
+                entry = errors.record("error", outcome, claimed.attempt)
+                return self._by_policy(claimed, definition, outcome, entry)
+
+    def _retried(self, claimed: Claimed, definition: TaskDefinition[..., object], outcome: Retry) -> Settlement:
+        entry = errors.record("retry", outcome, claimed.attempt, message=outcome.reason)
+        if outcome.after is None:
+            return self._by_policy(claimed, definition, outcome, entry)
+        if claimed.attempt >= claimed.max_attempts:
+            return self._failed(claimed, entry)
+        return self._again(claimed, outcome.after, entry)
+
+    def _by_policy(
+        self, claimed: Claimed, definition: TaskDefinition[..., object], error: BaseException, entry: Entry
+    ) -> Settlement:
+        delay = definition.retry.delay(claimed.attempt, error, claimed.max_attempts)
+        return self._failed(claimed, entry) if delay is None else self._again(claimed, delay, entry)
+
+    def _again(
+        self, claimed: Claimed, delay: float, entry: Entry | None = None, *, count_attempt: bool = True
+    ) -> Settlement:
+        error = history = None
+        if entry is not None:
+            error, history = errors.dump(entry), errors.extend(history, entry)
+        return Settlement(
+            claimed.id,
+            claimed.epoch,
+            Status.SCHEDULED,
+            delay=delay,
+            error=error,
+            errors=history,
+            count_attempt=count_attempt,
+        )
+
+    def _failed(self, claimed: Claimed, entry: Entry) -> Settlement:
+        return self._ended(
+            claimed, Status.FAILED, error=errors.dump(entry), history=errors.extend(claimed.errors, entry)
+        )
+
+    def _ended(
+        self,
+        claimed: Claimed,
+        status: Status,
+        *,
+        result: str | None = None,
+        error: str | None = None,
+        history: str | None = None,
+    ) -> Settlement:
+        return Settlement(
+            claimed.id,
+            claimed.epoch,
+            status,
+            result=result,
+            error=error,
+            errors=history,
+            delete=status in self._deleted,
+        )

@@ -1,0 +1,178 @@
+"""Builds what one run of a worker consists of; `Crew` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sa_taskqueue.exceptions import LeaseLost
+from sa_taskqueue.runtime.side import SideLane
+from sa_taskqueue.store import TaskStore
+from sa_taskqueue.worker.backoff import Backoff
+from sa_taskqueue.worker.claim import Claimer
+from sa_taskqueue.worker.demand import Demand
+from sa_taskqueue.worker.execute import Executor, Extend
+from sa_taskqueue.worker.finisher import Finisher, UnknownNames
+from sa_taskqueue.worker.held import HeldTask, HeldTasks
+from sa_taskqueue.worker.maintenance import Maintenance
+from sa_taskqueue.worker.outcome import Outcomes
+from sa_taskqueue.worker.queue_lane import QueueLane
+from sa_taskqueue.worker.renewal import Renewer, safety_margin
+from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit
+from sa_taskqueue.worker.slots import Slots
+from sa_taskqueue.worker.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from sa_taskqueue.queue import TaskQueue
+    from sa_taskqueue.reservation import Reservation
+    from sa_taskqueue.runtime.lane import Lane
+    from sa_taskqueue.runtime.portal import Portal
+    from sa_taskqueue.worker.counts import Counts
+    from sa_taskqueue.worker.settings import WorkerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """How the parts reach whoever runs them."""
+
+    wake_all: Callable[[], None]
+    """Tasks became free. On the loop."""
+    lost: Callable[[HeldTask], None]
+    """The renewal lost a task. In the renewal's threads."""
+    recycle: Callable[[], None]
+    """Too many threads hang. On the loop."""
+    stopping: Callable[[], bool]
+
+
+class Parts:
+    """The parts of one run, on one loop, over a portal that has been started."""
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        portal: Portal,
+        reservation: Reservation,
+        settings: WorkerSettings,
+        counts: Counts,
+        callbacks: Callbacks,
+    ) -> None:
+        self._queue, self._settings, self._counts, self._callbacks = queue, settings, counts, callbacks
+        self.reservation = reservation
+        self.store = TaskStore(queue.table, portal.adapter)
+        reservation.bind(self.store, portal.adapter, lease=settings.lease, by=settings.name)
+        self.held = HeldTasks()
+        self.outcomes = Outcomes(queue.retention)
+        self.connections = WorkConnections(portal.sync_engine, portal.adapter, is_async=portal.is_async)
+        self.claim_lane = portal.lane("claim")
+        # One writer at a time anyway: two lanes would only wait for each other in SQLite's busy handler.
+        self.finish_lane = self.claim_lane if portal.adapter.single_writer else portal.lane("finish")
+        self.slots: list[Slots] = []
+        self.lanes: dict[str, QueueLane] = {}
+        self.finisher = self._finisher(portal)
+        self.maintenance = self._maintenance(portal.lane("maintenance"))
+        self.renewer = self._renewer(portal)
+        self._build_queues(portal)
+        self.watchdog = Watchdog(
+            self.slots,
+            self.outcomes,
+            self.finisher,
+            counts,
+            max_abandoned=settings.max_abandoned,
+            recycle=callbacks.recycle,
+        )
+
+    def _finisher(self, portal: Portal) -> Finisher:
+        settings = self._settings
+        return Finisher(
+            self.finish_lane,
+            self.reservation,
+            self.held,
+            self._counts,
+            batch=settings.batch,
+            unknown=UnknownNames(settings.unknown_delay, settings.unknown_after),
+            classify=portal.adapter.classify,
+            more_expected=lambda: any(slots.waiting for slots in self.slots),
+        )
+
+    def _maintenance(self, lane: Lane) -> Maintenance:
+        return Maintenance(
+            lane,
+            self.store,
+            lease=self._settings.lease,
+            max_crashes=self._settings.max_crashes,
+            retention=self._queue.retention,
+            on_due=self._callbacks.wake_all,
+        )
+
+    def _renewer(self, portal: Portal) -> Renewer:
+        lease = self._settings.lease
+        return Renewer(
+            self.held,
+            self.reservation,
+            lambda: SideLane(portal.engine, timeout=lease / 2),
+            lease=lease,
+            on_lost=self._callbacks.lost,
+        )
+
+    def _build_queues(self, portal: Portal) -> None:
+        settings = self._settings
+        claimer = Claimer(
+            self.claim_lane,
+            self.reservation,
+            self.held,
+            self._counts,
+            lease=settings.lease,
+            max_tasks=settings.max_tasks,
+        )
+        executor = Executor(
+            self.outcomes,
+            lambda task: WorkUnit(self.connections, self.reservation, self.held, task),
+            extender(self.finish_lane, self.reservation, self.held),
+            async_engine=portal.is_async,
+            stopping=self._callbacks.stopping,
+        )
+        for name, concurrency in settings.queues.items():
+            lane = QueueLane(
+                name,
+                claimer,
+                self.finisher,
+                Demand(concurrency, settings.prefetch, settings.batch),
+                Backoff(settings.poll_min, settings.poll_max),
+                self._queue.handlers,
+                on_empty=self.maintenance.claim_was_empty,
+            )
+            slots = Slots(name, concurrency, executor.run, executor.run_async, self.finisher.add, lane.want)
+            lane.serve(slots)
+            self.slots.append(slots)
+            self.lanes[name] = lane
+
+
+def extender(lane: Lane, reservation: Reservation, held: HeldTasks) -> Extend:
+    """What `context.extend` does: renew at once, and by the longer lease from then on."""
+
+    async def extend(task: HeldTask, seconds: float) -> None:
+        claimed = task.claimed
+        if task.lost:
+            raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
+        lease = task.lease = max(task.lease, seconds)
+        if held.owns_write_lock:
+            return  # nobody can take the task over before the write lock is free, and the renewal follows then
+        sent_at = time.monotonic()
+        if claimed.id not in await lane.run_repeatable(reservation.renew, [(claimed.id, claimed.epoch)], lease=lease):
+            held.mark_lost(claimed.id)
+            raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
+        held.renewed([claimed.id], sent_at + lease - safety_margin(lease))
+
+    return extend
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
+    """Call on the loop from another thread; nothing once the loop has ended."""
+    try:
+        loop.call_soon_threadsafe(function, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise

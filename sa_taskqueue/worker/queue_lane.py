@@ -1,0 +1,138 @@
+"""One queue of one worker: how many are wanted, claim them, hand them to the slots; sleep while there is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.worker.ending import Ending
+
+if TYPE_CHECKING:
+    from sa_taskqueue.definitions import TaskDefinition
+    from sa_taskqueue.worker.backoff import Backoff
+    from sa_taskqueue.worker.claim import Claimer
+    from sa_taskqueue.worker.demand import Demand
+    from sa_taskqueue.worker.finisher import Finisher
+    from sa_taskqueue.worker.held import HeldTask
+    from sa_taskqueue.worker.slots import Slots
+
+
+class QueueLane:
+    """Claims the next batch while the slots work on this one."""
+
+    def __init__(
+        self,
+        name: str,
+        claimer: Claimer,
+        finisher: Finisher,
+        demand: Demand,
+        backoff: Backoff,
+        handlers: Mapping[str, TaskDefinition[..., Any]],
+        *,
+        on_empty: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self._claimer = claimer
+        self._finisher = finisher
+        self._demand = demand
+        self._backoff = backoff
+        self._handlers = handlers
+        self._on_empty = on_empty
+        self._loop = asyncio.get_running_loop()
+        self._wanting = asyncio.Event()
+        self._hint = asyncio.Event()
+        self._stopping = False
+        self._probes: list[asyncio.Future[bool]] = []
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing of this queue waits or runs here."""
+        return self._slots.at_rest
+
+    def serve(self, slots: Slots) -> None:
+        """Say which slots the tasks go to."""
+        self._slots = slots
+
+    def want(self) -> None:
+        """The slots are running out of tasks; from any thread."""
+        self._loop.call_soon_threadsafe(self._wanting.set)
+
+    def wake(self) -> None:
+        """There may be work: end the sleep. On the loop's thread."""
+        self._hint.set()
+
+    async def finds_nothing(self) -> bool:
+        """Whether the next claim, made at once, finds nothing; false while no slot is free to claim for."""
+        probe = self._loop.create_future()
+        self._probes.append(probe)
+        self.wake()
+        self._wanting.set()
+        return await probe
+
+    def stop(self) -> None:
+        """Claim no more, and start nothing that is being claimed now."""
+        self._stopping = True
+        self._answer(found=True)
+        self._hint.set()
+        self._wanting.set()
+
+    async def run(self) -> None:
+        """Claim and dispatch until `stop`."""
+        while not self._stopping:
+            if self._claimer.exhausted:
+                self.stop()
+                return
+            self._wanting.clear()
+            self._demand.observe(*self._slots.measured())
+            self._slots.low_water = self._demand.ahead // 2
+            limit = self._demand.next_claim(self._slots.free, self._slots.waiting)
+            if not limit:
+                self._answer(found=True)
+                await self._wanting.wait()
+                continue
+            self._hint.clear()
+            tasks = await self._claimer.claim(self.name, limit)
+            self._dispatch(tasks)
+            self._answer(found=bool(tasks))
+            if len(tasks) < limit:
+                await self._rest(found=bool(tasks))
+            else:
+                self._backoff.reset()
+
+    def _dispatch(self, tasks: Sequence[HeldTask]) -> None:
+        known = []
+        for task in tasks:
+            if self._stopping:
+                self._finisher.add(task, Ending.RELEASE)
+                continue
+            definition = self._handlers.get(task.claimed.name)
+            if definition is None:
+                self._finisher.add(task, Ending.UNKNOWN)
+                continue
+            task.definition = definition
+            if definition.lease is not None:
+                task.lease = max(task.lease, definition.lease)
+            known.append(task)
+        if known:
+            self._slots.put(known)
+
+    async def _rest(self, *, found: bool) -> None:
+        """The queue gave less than asked for: look again after a while, or when a wake-up says so."""
+        if found:
+            self._backoff.reset()
+        else:
+            self._on_empty()
+        if self._hint.is_set():
+            return
+        try:
+            async with asyncio.timeout(self._backoff.delay()):
+                await self._hint.wait()
+        except TimeoutError:
+            return
+
+    def _answer(self, *, found: bool) -> None:
+        probes, self._probes = self._probes, []
+        for probe in probes:
+            if not probe.done():
+                probe.set_result(not found)

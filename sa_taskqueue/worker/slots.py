@@ -1,0 +1,226 @@
+"""The slots of one queue: at most `concurrency` handlers at once, sync ones in threads, async ones as asyncio tasks.
+
+Claimed tasks wait in one line, in the order of the claim. A slot takes the next from the line when its handler
+returns, so a thread is woken once for its whole share of a batch, and a task behind a slow one goes to another slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from queue import SimpleQueue
+
+from sa_taskqueue.worker.ending import End
+from sa_taskqueue.worker.held import HeldTask
+
+RunSync = Callable[[HeldTask], End]
+RunAsync = Callable[[HeldTask], Awaitable[End]]
+Finish = Callable[[HeldTask, End, float], None]
+
+
+class SlotThread:
+    """A thread that runs sync handlers. Daemonic: one that never returns must not keep the process alive."""
+
+    def __init__(self, slots: Slots, number: int) -> None:
+        self.inbox: SimpleQueue[HeldTask | None] = SimpleQueue()
+        self.task: HeldTask | None = None
+        self.started = 0.0
+        self.abandoned = False
+        self._slots = slots
+        name = f"sa_taskqueue-{slots.name}-{number}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def _work(self) -> None:
+        while (task := self.inbox.get()) is not None:
+            next_task: HeldTask | None = task
+            while next_task is not None:
+                next_task = self._slots.run_in(self, next_task)
+            if self.abandoned:
+                return
+
+
+class Slots:
+    """Hands the waiting tasks of one queue to free slots and their ends to `finish`.
+
+    `put`, `pump`, `overdue` and `abandon` belong to the loop's thread. `wake` is called, in whatever thread, when the
+    line has become short or everything has come to rest.
+    """
+
+    def __init__(
+        self, name: str, concurrency: int, run_sync: RunSync, run_async: RunAsync, finish: Finish, wake: Callable[[], None]
+    ) -> None:
+        self.name = name
+        self.concurrency = concurrency
+        self.abandoned = 0
+        """Threads given up after a timeout whose handlers still run."""
+        self.low_water = 0
+        """`wake` is called when no more than this many tasks wait."""
+        self._run_sync = run_sync
+        self._run_async = run_async
+        self._finish = finish
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._line: deque[HeldTask] = deque()
+        self._free = concurrency
+        self._parked: list[SlotThread] = []
+        self._threads: set[SlotThread] = set()
+        self._made = 0
+        self._running: dict[HeldTask, asyncio.Task[None]] = {}
+        self._measured = (0, 0.0)
+
+    @property
+    def free(self) -> int:
+        """Slots without a task."""
+        return self._free
+
+    @property
+    def waiting(self) -> int:
+        """Claimed tasks without a slot."""
+        return len(self._line)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing runs and nothing waits."""
+        return self._free == self.concurrency and not self._line
+
+    def put(self, tasks: Sequence[HeldTask]) -> None:
+        """Let the tasks wait for a slot, and start as many as are free."""
+        with self._lock:
+            self._line.extend(tasks)
+        self.pump()
+
+    def pump(self) -> None:
+        """Give the head of the line to each free slot."""
+        while True:
+            with self._lock:
+                if not self._free or not self._line:
+                    return
+                task = self._line.popleft()
+                self._free -= 1
+                thread = None if _is_async(task) else self._take_thread(task)
+            if thread is None:
+                self._running[task] = self._loop.create_task(self._run_on_loop(task))
+            else:
+                thread.inbox.put(task)
+
+    def take_waiting(self) -> list[HeldTask]:
+        """Empty the line: the tasks that were never started."""
+        with self._lock:
+            tasks = list(self._line)
+            self._line.clear()
+        return tasks
+
+    def in_threads(self) -> list[tuple[SlotThread, HeldTask]]:
+        """The tasks that run in threads now, without those of abandoned ones."""
+        with self._lock:
+            return [(thread, thread.task) for thread in self._threads if thread.task is not None]
+
+    def on_loop(self) -> list[HeldTask]:
+        """The tasks that run as asyncio tasks now."""
+        return list(self._running)
+
+    def measured(self) -> tuple[int, float]:
+        """How many tasks ended since the last call, and the seconds they took together."""
+        with self._lock:
+            measured, self._measured = self._measured, (0, 0.0)
+        return measured
+
+    def cancel(self, task: HeldTask) -> None:
+        """Cancel the handler if it is an async one; from any thread."""
+        self._loop.call_soon_threadsafe(self._cancel, task)
+
+    def overdue(self, now: float) -> list[tuple[SlotThread, HeldTask]]:
+        """Sync handlers that run longer than their timeout."""
+        return [
+            (thread, task)
+            for thread, task in self.in_threads()
+            if task.definition is not None
+            and task.definition.timeout is not None
+            and now - thread.started > task.definition.timeout
+        ]
+
+    def abandon(self, thread: SlotThread, task: HeldTask) -> bool:
+        """Give the thread up and free its slot. False: the handler has just returned."""
+        with self._lock:
+            if thread.task is not task or thread.abandoned:
+                return False
+            thread.abandoned = True
+            self._threads.discard(thread)
+            self.abandoned += 1
+            self._free += 1
+        self.pump()
+        return True
+
+    def close(self) -> None:
+        """Let the idle threads end."""
+        with self._lock:
+            parked, self._parked = self._parked, []
+        for thread in parked:
+            thread.inbox.put(None)
+
+    def run_in(self, thread: SlotThread, task: HeldTask) -> HeldTask | None:
+        """Run one task in its thread; the task to run next, or None when the thread is to wait or to end."""
+        end = self._run_sync(task)
+        now = time.monotonic()
+        with self._lock:
+            if thread.abandoned:
+                self.abandoned -= 1
+                return None
+            seconds = now - thread.started
+            self._measured = (self._measured[0] + 1, self._measured[1] + seconds)
+            self._finish(task, end, seconds)
+            return self._next_for(thread, now)
+
+    def _next_for(self, thread: SlotThread, now: float) -> HeldTask | None:
+        """Under the lock: the head of the line if this thread can run it, else the thread is parked."""
+        line = self._line
+        if line and not _is_async(line[0]):
+            task = line.popleft()
+            thread.task, thread.started = task, now
+            if len(line) == self.low_water:
+                self._wake()
+            return task
+        thread.task = None
+        self._parked.append(thread)
+        self._free += 1
+        if line:
+            self._loop.call_soon_threadsafe(self.pump)
+        else:
+            self._wake()
+        return None
+
+    def _take_thread(self, task: HeldTask) -> SlotThread:
+        if self._parked:
+            thread = self._parked.pop()
+        else:
+            self._made += 1
+            thread = SlotThread(self, self._made)
+            self._threads.add(thread)
+        thread.task, thread.started = task, time.monotonic()
+        return thread
+
+    async def _run_on_loop(self, task: HeldTask) -> None:
+        started = time.monotonic()
+        end = await self._run_async(task)
+        seconds = time.monotonic() - started
+        del self._running[task]
+        self._finish(task, end, seconds)
+        with self._lock:
+            self._measured = (self._measured[0] + 1, self._measured[1] + seconds)
+            self._free += 1
+        self.pump()
+        if len(self._line) <= self.low_water:
+            self._wake()
+
+    def _cancel(self, task: HeldTask) -> None:
+        running = self._running.get(task)
+        if running is not None:
+            running.cancel()
+
+
+def _is_async(task: HeldTask) -> bool:
+    return task.definition is not None and task.definition.is_async

@@ -1,0 +1,82 @@
+"""Ending a worker: it takes no more, lets handlers finish within the grace time, and gives back the rest unburned."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sa_taskqueue.worker.ending import Ending
+
+if TYPE_CHECKING:
+    from sa_taskqueue.worker.finisher import Finisher
+    from sa_taskqueue.worker.queue_lane import QueueLane
+    from sa_taskqueue.worker.slots import Slots
+
+logger = logging.getLogger("sa_taskqueue.worker")
+
+TICK = 0.02
+"""Seconds between two looks at what still runs."""
+
+CANCEL_PATIENCE = 2.0
+"""Seconds in which a cancelled async handler may clean up."""
+
+FLUSH_PATIENCE = 10.0
+"""Seconds in which the last ends must be written; a database that is down then costs no more than the leases."""
+
+
+class Stop:
+    """Whether the worker is to end, and how fast. Set on the loop's thread."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.at_once = asyncio.Event()
+
+    def request(self) -> None:
+        """Ask for the end; asked a second time, the grace time is over."""
+        if self.requested.is_set():
+            self.at_once.set()
+        self.requested.set()
+
+
+async def wind_down(
+    stop: Stop, lanes: Sequence[QueueLane], all_slots: Sequence[Slots], finisher: Finisher, grace: float
+) -> None:
+    """Bring the queues to rest. When this returns nothing is held whose end could still be written."""
+    for lane in lanes:
+        lane.stop()
+    for slots in all_slots:
+        for task in slots.take_waiting():
+            finisher.add(task, Ending.RELEASE)
+    await _rest_within(all_slots, grace, stop.at_once)
+    for slots in all_slots:
+        _interrupt(slots, finisher)
+    await _rest_within(all_slots, CANCEL_PATIENCE, None)
+    for slots in all_slots:
+        for task in slots.on_loop():
+            finisher.add(task, Ending.RELEASE)
+    try:
+        async with asyncio.timeout(FLUSH_PATIENCE):
+            await finisher.flush()
+    except TimeoutError:
+        logger.error("%d ended tasks could not be written; their leases will end", finisher.pending)
+
+
+def _interrupt(slots: Slots, finisher: Finisher) -> None:
+    """Cancel async handlers; give back the tasks of sync ones, which are told so and whose end is refused."""
+    for thread, task in slots.in_threads():
+        if slots.abandon(thread, task):
+            task.lose()
+            finisher.add(task, Ending.RELEASE)
+    for task in slots.on_loop():
+        slots.cancel(task)
+
+
+async def _rest_within(all_slots: Sequence[Slots], seconds: float, cut: asyncio.Event | None) -> None:
+    deadline = time.monotonic() + seconds
+    while not all(slots.at_rest for slots in all_slots):
+        if time.monotonic() >= deadline or (cut is not None and cut.is_set()):
+            return
+        await asyncio.sleep(TICK)

@@ -1,0 +1,125 @@
+"""`Worker`: the public face of the loop that runs tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.reservation import Lease, Reservation
+from sa_taskqueue.worker.counts import Counts
+from sa_taskqueue.worker.crew import Crew
+from sa_taskqueue.worker.parts import call_soon
+from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerSettings, worker_name
+from sa_taskqueue.worker.stop import Stop
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+    from sa_taskqueue.queue import TaskQueue
+
+logger = logging.getLogger("sa_taskqueue.worker")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Worker:
+    """Runs the tasks of some queues, over an Engine or an AsyncEngine, with sync and async handlers together.
+
+    ``queues`` are names, each with the number of handlers that run at once; a plain name list gives 10 to each, nothing
+    the task queue's default queue. The other settings are those of `WorkerSettings`. A worker runs once.
+    """
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        engine: Engine | AsyncEngine,
+        *,
+        queues: Mapping[str, int] | list[str] | None = None,
+        reservation: Reservation | None = None,
+        name: str = "",
+        **settings: Any,
+    ) -> None:
+        self.settings = WorkerSettings(
+            queues=_with_concurrency(queues or [queue.default_queue]), name=name or worker_name(), **settings
+        )
+        self.counts = Counts()
+        self.exit_code = 0
+        """0, or 75 when the worker asks to be started again because handlers hang in threads."""
+        self._queue = queue
+        self._engine = engine
+        self._reservation = reservation or Lease()
+        self._lock = threading.Lock()
+        self._stops_before_start = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: Stop | None = None
+
+    def run(self) -> int:
+        """Serve until SIGINT, SIGTERM or `stop`; the exit code. A second signal ends the grace time."""
+        return asyncio.run(self._run_with_signals())
+
+    async def serve(self) -> None:
+        """Serve on the running loop until `stop` or the end of the work. Cancelling it winds down as well."""
+        self._begin()
+        assert self._stop is not None
+        logger.info("worker %s serves %s", self.settings.name, dict(self.settings.queues))
+        async with Crew.hired(
+            self._queue, self._engine, self._reservation, self.settings, self.counts, self._stop
+        ) as crew:
+            await crew.work()
+        if crew.recycle:
+            self.exit_code = RECYCLE
+        logger.info("worker %s has ended: %s", self.settings.name, self.counts)
+
+    def stop(self) -> None:
+        """Take no more tasks, and end after the grace time at most; the second call ends it at once. From any thread."""
+        with self._lock:
+            if self._loop is None or self._stop is None:
+                self._stops_before_start += 1
+                return
+            call_soon(self._loop, self._stop.request)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._stop is not None:
+                raise RuntimeError("a Worker runs once; make another")
+            self._loop, self._stop = asyncio.get_running_loop(), Stop()
+            for _ in range(self._stops_before_start):
+                self._stop.request()
+
+    async def _run_with_signals(self) -> int:
+        with _signals(asyncio.get_running_loop(), self.stop):
+            await self.serve()
+        return self.exit_code
+
+
+@contextlib.contextmanager
+def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` for each signal, while the block runs; nothing outside the main thread, where Python allows none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def received(number: int, _frame: object) -> None:
+        logger.info("received %s", signal.Signals(number).name)
+        loop.call_soon_threadsafe(stop)
+
+    for number in SIGNALS:
+        signal.signal(number, received)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _with_concurrency(queues: Mapping[str, int] | list[str]) -> dict[str, int]:
+    if isinstance(queues, Mapping):
+        return dict(queues)
+    return dict.fromkeys(queues, DEFAULT_CONCURRENCY)
