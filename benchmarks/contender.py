@@ -52,6 +52,7 @@ class Finish:
 def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
     """A worker process of the library with a handler that does nothing."""
     from sa_taskqueue import Status, TaskQueue, Worker  # not for the floor: it pays for nothing of the library
+    from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
 
     engine = make_engine(order.url, synchronous=order.synchronous)
     retention = {Status.COMPLETED: timedelta(0)} if order.delete else {}
@@ -74,7 +75,9 @@ def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
     queue.task(name=NAME)(noop if order.handler == "sync" else async_noop)
 
     def go() -> tuple[int, dict[int, float]]:
-        Worker(queue, engine, queues={QUEUE: order.batch}, drain=True, max_tasks=order.max_tasks).run()
+        Worker(
+            queue, engine, queues={QUEUE: DEFAULT_CONCURRENCY}, batch=order.batch, drain=True, max_tasks=order.max_tasks
+        ).run()
         return done, memory
 
     return go

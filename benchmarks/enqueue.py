@@ -9,12 +9,11 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.orm import sessionmaker
 
-from benchmarks.plain.base import NAME, QUEUE, Filling
+from benchmarks.plain.base import NAME, NOTE, QUEUE, Filling
 from benchmarks.report import Result
 from benchmarks.tables import BenchTask, PlainRow, empty, fresh_tables, plain_key, plain_queue
 from sa_taskqueue import TaskQueue, TaskSession, enqueue_many
 
-NOTE = "x" * 73
 ONE_AIM = 0.9
 MANY_AIM = 0.5
 

@@ -7,6 +7,7 @@ return, as a handler of an inattentive user would.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -78,7 +79,8 @@ def add_handlers(queue: TaskQueue, teller: Teller) -> None:
     async def async_work(context: TaskContext, seconds: float) -> None:
         teller.tell("start", task=str(context.task.id), epoch=context.fencing_token)
         try:
-            await asyncio.sleep(seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.Event().wait(), seconds)
         except asyncio.CancelledError:
             teller.tell("cancelled", task=str(context.task.id), epoch=context.fencing_token)
         finish(context, context.async_session)
