@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, func, select
 
-from .base import status_literal
-from ..states import Status
+from sa_taskqueue.adapters.base import status_literal
+from sa_taskqueue.states import Status
 
 
 def walk_priorities(table: Table, seconds_until: Callable[[ColumnElement[Any]], ColumnElement[float]]) -> Select[Any]:
@@ -19,9 +19,7 @@ def walk_priorities(table: Table, seconds_until: Callable[[ColumnElement[Any]], 
     waiting = table.c.status == status_literal(Status.SCHEDULED)
     first = select(func.min(table.c.priority).label("priority")).where(waiting)
     used = first.cte("used", recursive=True)
-    following = (
-        select(func.min(table.c.priority)).where(waiting, table.c.priority > used.c.priority).scalar_subquery()
-    )
+    following = select(func.min(table.c.priority)).where(waiting, table.c.priority > used.c.priority).scalar_subquery()
     used = used.union_all(select(following).where(used.c.priority.is_not(None)))
     earliest = (
         select(func.min(table.c.scheduled_at)).where(waiting, table.c.priority == used.c.priority).scalar_subquery()

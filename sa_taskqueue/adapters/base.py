@@ -1,7 +1,8 @@
 """The adapter: everything in which databases differ, and the portable answer to each question.
 
-An adapter builds types, expressions and statements; it executes nothing but the BEGIN of SQLite. This base class assumes only standard SQL:
-no ``SKIP LOCKED``, no ``RETURNING``. It serves unknown dialects, and servers too old for what their own adapter does.
+An adapter builds types, expressions and statements; it executes nothing but the BEGIN of SQLite. This base class
+assumes only standard SQL: no ``SKIP LOCKED``, no ``RETURNING``. It serves unknown dialects, and servers too old for
+what their own adapter does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from sqlalchemy import (
     Text,
     Update,
     bindparam,
+    cast,
     delete,
+    extract,
     func,
     literal_column,
     select,
@@ -35,11 +38,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import TypeEngine
 
-from ..states import Status
-from .errors import ErrorKind
-from .shapes import (
-    Assignments,
+from sa_taskqueue.adapters.errors import ErrorKind
+from sa_taskqueue.adapters.shapes import (
     AssignFrom,
+    Assignments,
     Columns,
     CompareAndSet,
     HeldOneByOne,
@@ -47,6 +49,7 @@ from .shapes import (
     Inputs,
     TakeShape,
 )
+from sa_taskqueue.states import Status
 
 Seconds = float | ColumnElement[float]
 
@@ -134,7 +137,7 @@ class Adapter:
 
     def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
         """How many seconds the clock has still to go to ``moment``; negative when it has passed."""
-        return func.extract(literal_column("EPOCH FROM ").op("")(moment - self.clock()), type_=Float())
+        return cast(extract("epoch", moment - self.statement_clock()), Float(53))
 
     def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         """JSON text as the value of a JSON column."""
@@ -142,16 +145,16 @@ class Adapter:
 
     # Statements
 
-    def take(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape:
+    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
         """Change the rows that ``pick`` (a select of ``table.c.id`` with its order and limit) finds; show ``columns``.
 
         Nobody waits: rows that another transaction holds are left out. The first of ``columns`` is the id as the
         driver gives it.
         """
         shown = after_change(columns, assignments)
-        candidates = pick.with_only_columns(*shown, table.c.epoch.label("old_epoch"), table.c.status.label("old_status"))
+        candidates = pick.with_only_columns(
+            *shown, table.c.epoch.label("old_epoch"), table.c.status.label("old_status")
+        )
         change = changed(table, assignments).where(
             table.c.id == bindparam("old_id", type_=self.id_type()),
             table.c.epoch == bindparam("old_epoch"),
@@ -159,9 +162,17 @@ class Adapter:
         )
         return CompareAndSet(candidates, change)
 
-    def held(
-        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
-    ) -> HeldShape:
+    def take_from(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape | None:
+        """As `take`, but only in ranges of ``priority, ready_at, id``; None where nothing is gained by it.
+
+        The ranges are the arrays ``low_priority, low_ready_at, low_id, end_priority``, in order and apart from each
+        other; each begins ``look_back`` seconds earlier than it says.
+        """
+        return None
+
+    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
         """Change (or delete, without ``assign``) rows that are RUNNING with the epoch the caller knows.
 
         Locks are taken in the order of the ids. With ``wait`` false, rows locked by others are left out.
@@ -174,7 +185,7 @@ class Adapter:
         return HeldOneByOne(change, tuple(inputs))
 
     def lock(self, table: Table) -> Select[Any] | None:
-        """Locks the rows ``ids`` in the order of the ids and waits for them; None where no lock can be had or is needed."""
+        """Locks the rows ``ids`` in the order of the ids, waiting; None where no lock can be had or is needed."""
         return None
 
     def agenda(self, table: Table) -> Select[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .mysql import MySQL
+from sa_taskqueue.adapters.mysql import MySQL
 
 
 class MariaDB(MySQL):

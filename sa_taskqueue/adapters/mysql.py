@@ -8,13 +8,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import Column, ColumnElement, Float, Select, Table, bindparam, func, literal_column, select
+from sqlalchemy import ColumnElement, Float, Select, Table, bindparam, func, literal_column, select
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import BINARY, TypeEngine
 
-from .base import Adapter, Seconds, after_change, bound_inputs, changed, lock_key, seconds_expression
-from .errors import ErrorKind, driver_error, error_number
-from .shapes import Assignments, AssignFrom, Columns, HeldLocked, HeldShape, Inputs, LockThenUpdate, TakeShape
+from sa_taskqueue.adapters.base import (
+    Adapter,
+    Seconds,
+    after_change,
+    bound_inputs,
+    changed,
+    lock_key,
+    seconds_expression,
+)
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
+from sa_taskqueue.adapters.shapes import (
+    AssignFrom,
+    Assignments,
+    Columns,
+    HeldLocked,
+    HeldShape,
+    Inputs,
+    LockThenUpdate,
+    TakeShape,
+)
 
 _KINDS = {
     1213: ErrorKind.DEADLOCK,
@@ -91,17 +108,13 @@ class MySQLTypes(Adapter):
 
     def _moved(self, seconds: ColumnElement[float]) -> ColumnElement[Any]:
         microseconds = func.round(seconds * literal_column("1e6", Float()))
-        return func.timestampadd(
-            literal_column("MICROSECOND"), microseconds, self.clock(), type_=self.timestamp_type()
-        )
+        return func.timestampadd(literal_column("MICROSECOND"), microseconds, self.clock(), type_=self.timestamp_type())
 
 
 class MySQL(MySQLTypes):
     """MySQL 8 and later."""
 
-    def take(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape:
+    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
         lock = pick.with_only_columns(*after_change(columns, assignments)).with_for_update(skip_locked=True)
         these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
         change = changed(table, assignments).where(these)
@@ -113,16 +126,14 @@ class MySQL(MySQLTypes):
     def lock(self, table: Table) -> Select[Any] | None:
         return _these(table).with_for_update()
 
-    def held(
-        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
-    ) -> HeldShape:
+    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
         change = changed(table, assign(bound_inputs(inputs)) if assign else None)
         change = change.where(table.c.id.in_(bindparam("ids", expanding=True)))
         return HeldLocked(_these(table).with_for_update(skip_locked=not wait), change, tuple(inputs))
 
 
 def _these(table: Table) -> Select[Any]:
-    """The rows ``ids``. No condition on the status, and the index by name: only these are locked, in the order of ids."""
+    """The rows ``ids``, locked in this order and no others: hence the index by name and no condition on the status."""
     return (
         select(table.c.id, table.c.epoch, table.c.status)
         .with_hint(table, "FORCE INDEX (PRIMARY)", "mysql")

@@ -6,7 +6,7 @@ because a child row inserted in an open transaction (a foreign key to the task) 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -15,8 +15,10 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Float,
+    Integer,
     Interval,
     Select,
+    SmallInteger,
     Table,
     bindparam,
     cast,
@@ -24,17 +26,28 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    true,
+    tuple_,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID, Insert, insert
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import LargeBinary, TypeEngine
 
-from ..states import Status
-from .agenda import walk_priorities
-from .base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
-from .errors import ErrorKind, driver_error, sqlstate
-from .shapes import Assignments, AssignFrom, Columns, HeldReturning, HeldShape, Inputs, ReturningClaim, TakeShape
-from .types import JsonbText
+from sa_taskqueue.adapters.agenda import walk_priorities
+from sa_taskqueue.adapters.base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
+from sa_taskqueue.adapters.shapes import (
+    AssignFrom,
+    Assignments,
+    Columns,
+    HeldReturning,
+    HeldShape,
+    Inputs,
+    ReturningClaim,
+    TakeShape,
+)
+from sa_taskqueue.adapters.types import JsonbText
+from sa_taskqueue.states import Status
 
 _KINDS = {
     "40P01": ErrorKind.DEADLOCK,
@@ -129,9 +142,7 @@ class PostgreSQLTypes(Adapter):
 class PostgreSQL(PostgreSQLTypes):
     """PostgreSQL 9.5 and later."""
 
-    def take(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape:
+    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
         picked = self._materialized(pick.with_for_update(key_share=True, skip_locked=True), "picked")
         statement = changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns)
         return ReturningClaim(statement)
@@ -139,10 +150,36 @@ class PostgreSQL(PostgreSQLTypes):
     def skip_locked(self, pick: Select[Any]) -> Select[Any]:
         return pick.with_for_update(skip_locked=True)
 
-    def held(
-        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
-    ) -> HeldShape:
-        brought = self._brought(inputs)
+    def take_from(
+        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
+    ) -> TakeShape | None:
+        ranges = _arrays(
+            "ranges",
+            {
+                "low_priority": SmallInteger(),
+                "low_ready_at": self.timestamp_type(),
+                "low_id": self.id_type(),
+                "end_priority": SmallInteger(),
+            },
+        )
+        earlier = ranges.c.low_ready_at - _interval(bindparam("look_back", type_=Float()))
+        # Each range has a limit and a lock of its own; the outer limit stops pulling from them, so that exactly as many
+        # rows are locked as are taken. An outer ORDER BY would first lock a limit's worth in every range.
+        found = (
+            pick.where(
+                tuple_(table.c.priority, table.c.ready_at, table.c.id)
+                > tuple_(ranges.c.low_priority, earlier, ranges.c.low_id),
+                table.c.priority < ranges.c.end_priority,
+            )
+            .with_for_update(key_share=True, skip_locked=True)
+            .lateral("found")
+        )
+        limit = bindparam("at_most", type_=Integer())
+        picked = self._materialized(select(found.c.id).select_from(ranges.join(found, true())).limit(limit), "picked")
+        return ReturningClaim(changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns))
+
+    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+        brought = _arrays("brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs")
         lock = (
             select(table.c.id, *(brought.c[name] for name in inputs))
             .join_from(brought, table, table.c.id == brought.c.id)
@@ -159,16 +196,14 @@ class PostgreSQL(PostgreSQLTypes):
         cte = statement.cte(name)
         return cte.prefix_with("MATERIALIZED") if at_least(self.version, 12) else cte
 
-    def _brought(self, inputs: Inputs) -> TableValuedAlias:
-        """The rows that the caller names, as arrays side by side."""
-        types: dict[str, TypeEngine[Any]] = {"id": self.id_type(), "epoch": BigInteger(), **inputs}
-        parameters = {"id": "ids", "epoch": "epochs"}
-        arrays = [
-            cast(bindparam(parameters.get(name, name), type_=ARRAY(type_)), ARRAY(type_))
-            for name, type_ in types.items()
-        ]
-        columns = [column(name, type_) for name, type_ in types.items()]
-        return func.unnest(*arrays).table_valued(*columns).render_derived(name="brought")
+
+def _arrays(name: str, types: Mapping[str, TypeEngine[Any]], **parameters: str) -> TableValuedAlias:
+    """Rows brought along as arrays side by side; the arrays' parameters are named as the columns, or as said."""
+    arrays = [
+        cast(bindparam(parameters.get(key, key), type_=ARRAY(type_)), ARRAY(type_)) for key, type_ in types.items()
+    ]
+    columns = [column(key, type_) for key, type_ in types.items()]
+    return func.unnest(*arrays).table_valued(*columns).render_derived(name=name)
 
 
 def _interval(seconds: Seconds) -> ColumnElement[Any]:

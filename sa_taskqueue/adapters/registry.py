@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Dialect
 
-from .base import Adapter, at_least
-from .mariadb import MariaDB
-from .mysql import MySQL, MySQLTypes
-from .postgresql import PostgreSQL, PostgreSQLTypes
-from .sqlite import SQLite
+from sa_taskqueue.adapters.base import Adapter, at_least
+from sa_taskqueue.adapters.mariadb import MariaDB
+from sa_taskqueue.adapters.mysql import MySQL, MySQLTypes
+from sa_taskqueue.adapters.postgresql import PostgreSQL, PostgreSQLTypes
+from sa_taskqueue.adapters.sqlite import SQLite
 
 AdapterFactory = Callable[[Dialect], Adapter]
 

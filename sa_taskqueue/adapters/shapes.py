@@ -48,7 +48,10 @@ class LockThenUpdate:
 
 @dataclass(frozen=True, slots=True)
 class CompareAndSet:
-    """Candidates are read without a lock; each is changed only if it still is as it was read (``old_id``, ``old_epoch``)."""
+    """Candidates are read without a lock; each is changed only if it still is as it was read.
+
+    The read ends with ``old_epoch`` and ``old_status``; the change takes these and ``old_id``.
+    """
 
     candidates: Select[Any]
     change: Update | Delete
@@ -67,7 +70,7 @@ class HeldReturning:
 
 @dataclass(frozen=True, slots=True)
 class HeldLocked:
-    """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by primary key, per equal inputs."""
+    """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by key, per equal inputs."""
 
     lock: Select[Any]
     change: Update | Delete

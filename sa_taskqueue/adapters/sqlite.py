@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Float, Select, Table, bindparam, cast, func, literal, select
+from sqlalchemy import (
+    URL,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    Select,
+    Table,
+    bindparam,
+    func,
+    literal,
+    select,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import LargeBinary, Text, TypeEngine
 
-from .agenda import walk_priorities
-from .base import Adapter, Seconds, after_change, at_least, bound_inputs, changed, seconds_expression
-from .errors import ErrorKind, driver_error
-from .shapes import Assignments, AssignFrom, Columns, HeldLocked, HeldShape, Inputs, LockThenUpdate, ReturningClaim, TakeShape
+from sa_taskqueue.adapters.agenda import walk_priorities
+from sa_taskqueue.adapters.base import (
+    Adapter,
+    Seconds,
+    after_change,
+    at_least,
+    bound_inputs,
+    changed,
+    seconds_expression,
+)
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error
+from sa_taskqueue.adapters.shapes import (
+    AssignFrom,
+    Assignments,
+    Columns,
+    HeldLocked,
+    HeldShape,
+    Inputs,
+    LockThenUpdate,
+    ReturningClaim,
+    TakeShape,
+)
 
 # SQLite's clock has milliseconds; the zeros keep the width, and with it text order equal to time order.
 _FORMAT = "%Y-%m-%d %H:%M:%f000"
@@ -46,7 +75,7 @@ class SQLite(Adapter):
         return LargeBinary(16)
 
     def timestamp_type(self) -> TypeEngine[Any]:
-        return sqlite.DATETIME()
+        return sqlite.DATETIME()  # type: ignore[no-untyped-call]
 
     def json_type(self) -> TypeEngine[Any]:
         return Text()
@@ -64,18 +93,16 @@ class SQLite(Adapter):
         days = func.julianday(moment, type_=Float()) - func.julianday(_text("now"), type_=Float())
         return days * literal(86400.0, Float())
 
-    def take(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape:
+    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
         change = changed(table, assignments)
         if at_least(self.version, 3, 35):
             return ReturningClaim(change.where(table.c.id.in_(pick)).returning(*columns))
         lock = pick.with_only_columns(*after_change(columns, assignments))
-        return LockThenUpdate(lock, change.where(table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))))
+        return LockThenUpdate(
+            lock, change.where(table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True)))
+        )
 
-    def held(
-        self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True
-    ) -> HeldShape:
+    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)

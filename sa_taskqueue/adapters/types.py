@@ -1,4 +1,4 @@
-"""Column types that no dialect brings along. The models convert UUIDs to bytes and datetimes to UTC before these see them."""
+"""Column types that no dialect brings along. The models convert UUIDs and datetimes before these see them."""
 
 from __future__ import annotations
 

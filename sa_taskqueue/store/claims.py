@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Float, Integer, String, Table, bindparam, case, null, select, update
 
-from ..adapters.base import Adapter, status_literal
-from ..adapters.shapes import Assignments
-from ..states import Status
-from .reading import ClaimReader, Unreadable
-from .rows import Claimed
-from .running import take
+from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.memory import ClaimMemory, Position, Reach
+from sa_taskqueue.store.reading import ClaimReader, Unreadable
+from sa_taskqueue.store.rows import Claimed
+from sa_taskqueue.store.running import take
 
 
 class Claims:
@@ -22,13 +25,37 @@ class Claims:
         self._table = table
         self._adapter = adapter
         self._reader = ClaimReader(table, adapter)
-        self._shape = adapter.take(table, self._due(), self._assignments(), self._reader.columns())
+        due, assignments, columns = self._due(), self._assignments(), self._reader.columns()
+        self._shape = adapter.take(table, due, assignments, columns)
+        self._from_positions = adapter.take_from(table, due, assignments, columns)
         self._spoil = _failing(table, adapter)
 
-    def claim(self, connection: Connection, queue: str, limit: int, *, lease: float, by: str) -> list[Claimed]:
+    def memory(self) -> ClaimMemory | None:
+        """A new memory for one worker and queue; None where the database gains nothing by it."""
+        return None if self._from_positions is None else ClaimMemory()
+
+    def claim(
+        self, connection: Connection, queue: str, limit: int, *, lease: float, by: str, memory: ClaimMemory | None
+    ) -> list[Claimed]:
         """Up to ``limit`` due tasks in the order of the claim; each is held for ``lease`` seconds."""
         values = {"of_queue": queue, "at_most": limit, "lease": lease, "holder": by}
-        rows = take(connection, self._shape, values)
+        if memory is None:
+            return self._read(connection, take(connection, self._shape, values))
+        return self._remembering(connection, values, memory)
+
+    def _remembering(self, connection: Connection, values: dict[str, Any], memory: ClaimMemory) -> list[Claimed]:
+        started, reach = time.monotonic(), memory.reach()
+        if reach is Reach.START or self._from_positions is None:
+            rows = take(connection, self._shape, values)
+        else:
+            rows = take(connection, self._from_positions, {**values, **memory.ranges(reach)})
+        claimed = self._read(connection, rows)
+        moments = {row[0]: row[-1] for row in rows}
+        taken = [Position(task.priority, moments[task.id], task.id) for task in claimed]
+        memory.claimed(reach, taken, full=len(rows) == values["at_most"], started=started)
+        return claimed
+
+    def _read(self, connection: Connection, rows: Sequence[Any]) -> list[Claimed]:
         claimed, unreadable = self._reader.read(connection.dialect, rows)
         for row in unreadable:
             self.fail_unreadable(connection, row)

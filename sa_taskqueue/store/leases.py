@@ -22,12 +22,12 @@ from sqlalchemy import (
     select,
 )
 
-from ..adapters.base import Adapter, status_literal
-from ..adapters.shapes import Assignments, TakeShape
-from ..states import Status
-from .reading import converter, raw
-from .rows import Pair, TakenOver
-from .running import change_held, take
+from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.shapes import Assignments, TakeShape
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.reading import converter, raw
+from sa_taskqueue.store.rows import Pair, TakenOver
+from sa_taskqueue.store.running import change_held, take
 
 LOST_WORKER = json.dumps({"code": "lost_worker", "message": "The lease ended: the worker died or was cut off."})
 UNKNOWN_TASK = json.dumps({"code": "unknown_task", "message": "No worker knew the name of this task in time."})
@@ -54,10 +54,10 @@ class Leases:
         same epoch and RUNNING it is held, and its lease ends when it did.
         """
         renewed = change_held(connection, self._renew, held, values={"lease": lease})
-        missing = {id: epoch for id, epoch in held if id not in renewed}
+        missing = {task: epoch for task, epoch in held if task not in renewed}
         if missing:
             rows = connection.execute(self._standing, {"ids": list(missing)})
-            renewed |= {id for id, epoch in rows if missing[id] == epoch}
+            renewed |= {task for task, epoch in rows if missing[task] == epoch}
         return renewed
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:
@@ -67,12 +67,12 @@ class Leases:
     def give_back_unknown(
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
-        """SCHEDULED after ``delay`` seconds, the attempt not counted; FAILED if made over ``fail_after`` seconds ago."""
+        """SCHEDULED after ``delay`` seconds, attempt not counted; FAILED if made over ``fail_after`` seconds ago."""
         values = {"delay": delay, "fail_after": fail_after}
         return change_held(connection, self._give_back, held, values=values)
 
     def take_over(self, connection: Connection, limit: int, *, max_crashes: int) -> TakenOver:
-        """Free up to ``limit`` tasks whose lease has ended; FAILED at ``max_crashes`` crashes or after the last attempt."""
+        """Free up to ``limit`` tasks whose lease ended; FAILED at ``max_crashes`` crashes or after the last attempt."""
         to_id = converter(self._table.c.id.type, connection.dialect)
         taken = TakenOver([], [])
         for raw_id, status in take(connection, self._lapsed, {"at_most": limit, "max_crashes": max_crashes}):

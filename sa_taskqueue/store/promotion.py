@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Integer, Table, bindparam, select
 
-from ..adapters.base import Adapter, status_literal
-from ..adapters.shapes import Assignments
-from ..states import Status
-from .reading import raw
-from .running import take
+from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.reading import raw
+from sa_taskqueue.store.running import take
 
 
 class Promotion:
@@ -44,12 +44,13 @@ class Promotion:
 
     def next_due(self, connection: Connection) -> float | None:
         """Seconds until the next SCHEDULED task is due, negative if one is; None if there is none."""
-        return min((float(seconds) for _, seconds in connection.execute(self._agenda)), default=None)
+        rows = connection.execute(self._agenda)
+        return min((float(seconds) for _, seconds in rows if seconds is not None), default=None)
 
     def _promote(self, connection: Connection, limit: int) -> int:
         promoted = 0
         for priority, seconds in connection.execute(self._agenda).fetchall():
-            if seconds <= 0 and promoted < limit:
+            if seconds is not None and seconds <= 0 and promoted < limit:
                 values = {"of_priority": priority, "at_most": limit - promoted}
                 promoted += len(take(connection, self._shape, values))
         return promoted

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Dialect, Table, type_coerce
 from sqlalchemy.types import Integer, NullType, TypeEngine
 
-from ..adapters.base import Adapter
-from .rows import Claimed
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.store.rows import Claimed
 
 Converter = Callable[[Any], Any]
 
@@ -93,9 +93,7 @@ def _converted(converters: list[tuple[int, Converter]], rows: Sequence[Any]) -> 
     return list(map(Claimed._make, zip(*columns, strict=True)))
 
 
-def _one_by_one(
-    converters: list[tuple[int, Converter]], rows: Sequence[Any]
-) -> tuple[list[Claimed], list[Unreadable]]:
+def _one_by_one(converters: list[tuple[int, Converter]], rows: Sequence[Any]) -> tuple[list[Claimed], list[Unreadable]]:
     good: list[tuple[Any, Claimed]] = []
     bad: list[Unreadable] = []
     for row in rows:

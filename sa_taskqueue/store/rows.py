@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from typing import NamedTuple
 from uuid import UUID
 
-from ..states import Status
+from sa_taskqueue.states import Status
 
 Pair = tuple[UUID, int]
 """A held task as every guarded write names it: ``(id, epoch)``."""
@@ -27,8 +27,8 @@ class Claimed(NamedTuple):
     epoch: int
     errors: str | None
     error: str | None
-    scheduled_at: datetime.datetime
-    created_at: datetime.datetime
+    scheduled_at: dt.datetime
+    created_at: dt.datetime
 
 
 class Settlement(NamedTuple):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from ..adapters.shapes import (
+from sa_taskqueue.adapters.shapes import (
     CompareAndSet,
     HeldLocked,
     HeldOneByOne,
@@ -20,8 +20,8 @@ from ..adapters.shapes import (
     ReturningClaim,
     TakeShape,
 )
-from ..states import Status
-from .rows import Pair
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.rows import Pair
 
 Values = Mapping[str, Any]
 
@@ -59,10 +59,10 @@ def change_held(
         case HeldReturning(statement, names):
             columns = zip(*inputs, strict=True) if names else ()
             arrays = {name: list(column) for name, column in zip(names, columns, strict=True)}
-            ids = [id for id, _ in held]
+            ids = [task for task, _ in held]
             epochs = [epoch for _, epoch in held]
             return set(connection.execute(statement, {**values, **arrays, "ids": ids, "epochs": epochs}).scalars())
-        case HeldLocked(lock, _, _):
+        case HeldLocked():
             return _change_locked(connection, shape, held, inputs, values)
         case HeldOneByOne(change, names):
             return {
@@ -75,20 +75,20 @@ def change_held(
 def _change_locked(
     connection: Connection, shape: HeldLocked, held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]], values: Values
 ) -> set[UUID]:
-    rows = connection.execute(shape.lock, {"ids": [id for id, _ in held]}).fetchall()
-    current = {id: epoch for id, epoch, status in rows if status == Status.RUNNING}
+    rows = connection.execute(shape.lock, {"ids": [task for task, _ in held]}).fetchall()
+    current = {task: epoch for task, epoch, status in rows if status == Status.RUNNING}
     groups: defaultdict[tuple[Any, ...], list[UUID]] = defaultdict(list)
-    for (id, epoch), own in zip(held, inputs, strict=True):
-        if current.get(id) == epoch:
-            groups[own].append(id)
+    for (task, epoch), own in zip(held, inputs, strict=True):
+        if current.get(task) == epoch:
+            groups[own].append(task)
     for own, ids in groups.items():
         connection.execute(shape.change, {**values, **dict(zip(shape.inputs, own, strict=True)), "ids": ids})
-    return {id for ids in groups.values() for id in ids}
+    return {task for ids in groups.values() for task in ids}
 
 
 def _changed_one(connection: Connection, change: Any, pair: Pair, values: Values) -> bool:
-    id, epoch = pair
-    return connection.execute(change, {**values, "old_id": id, "old_epoch": epoch}).rowcount == 1
+    task, epoch = pair
+    return connection.execute(change, {**values, "old_id": task, "old_epoch": epoch}).rowcount == 1
 
 
 def _won(connection: Connection, change: Any, values: Values, row: Any) -> bool:

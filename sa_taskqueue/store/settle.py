@@ -10,11 +10,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Double, Integer, Table, Text, case, func, literal_column, null
 
-from ..adapters.base import Adapter, status_literal
-from ..adapters.shapes import Assignments, Inputs
-from ..states import Status
-from .rows import Settlement
-from .running import change_held
+from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.shapes import Assignments, Inputs
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.rows import Settlement
+from sa_taskqueue.store.running import change_held
 
 Source = Mapping[str, ColumnElement[Any]]
 
@@ -33,7 +33,7 @@ class Settling:
         self._again = adapter.held(table, self._try_again, {"delay": Double(), "uncounted": Integer(), **history})
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
-        """Write the ends of the tasks that are still held; the ids of these. Waits for locks, in the order of the ids."""
+        """Write the ends of the tasks still held; the ids of these. Waits for locks, in the order of the ids."""
         kinds: defaultdict[_Kind, list[Settlement]] = defaultdict(list)
         for settlement in settlements:
             kinds[_kind(settlement)].append(settlement)

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Table
 
-from ..adapters.base import Adapter
-from .claims import Claims
-from .leases import Leases
-from .memory import ClaimMemory
-from .promotion import Promotion
-from .rows import Claimed, Pair, Settlement, TakenOver
-from .settle import Settling
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.store.claims import Claims
+from sa_taskqueue.store.leases import Leases
+from sa_taskqueue.store.memory import ClaimMemory
+from sa_taskqueue.store.promotion import Promotion
+from sa_taskqueue.store.rows import Claimed, Pair, Settlement, TakenOver
+from sa_taskqueue.store.settle import Settling
 
 
 class TaskStore:
@@ -33,7 +33,7 @@ class TaskStore:
 
     def claim_memory(self) -> ClaimMemory | None:
         """What a worker keeps per queue of how far it has claimed; None where the database gains nothing by it."""
-        return None
+        return self._claims.memory()
 
     def claim(
         self,
@@ -46,7 +46,7 @@ class TaskStore:
         memory: ClaimMemory | None = None,
     ) -> list[Claimed]:
         """Take up to ``limit`` due tasks of one queue, in the order of priority, for ``lease`` seconds."""
-        return self._claims.claim(connection, queue, limit, lease=lease, by=by)
+        return self._claims.claim(connection, queue, limit, lease=lease, by=by, memory=memory)
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """End held tasks; the ids of those that were still held and are changed now."""
