@@ -13,6 +13,7 @@ from uuid import UUID
 from sa_taskqueue import codec, validation
 from sa_taskqueue.exceptions import InvalidArguments, InvalidHandler, InvalidSetting
 from sa_taskqueue.ids import new_id
+from sa_taskqueue.models.keys import unique_hash
 from sa_taskqueue.retry import RetryPolicy
 from sa_taskqueue.signatures import Arguments
 
@@ -236,7 +237,7 @@ def _with_key(options: Options, name: str, key: str, until: UniqueUntil, on_dupl
     return replace(
         options,
         unique_key=key,
-        unique_hash=validation.unique_hash(name, key),
+        unique_hash=unique_hash(name, key),
         unique_until=until,
         on_duplicate=on_duplicate,
     )

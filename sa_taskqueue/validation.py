@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -110,11 +109,6 @@ def check_unique_key(value: str) -> str:
     if _UNSTORABLE.search(value):
         raise InvalidUniqueKey(reason="it holds a NUL or half of a surrogate pair")
     return value
-
-
-def unique_hash(name: str, key: str) -> bytes:
-    """32 bytes that stand for a key of one task name: fixed width, and blind to collations ("dup" is not "DUP ")."""
-    return hashlib.sha256(f"{name}\0{key}".encode()).digest()
 
 
 def check_headers(headers: Mapping[str, str]) -> str | None:

@@ -40,6 +40,7 @@
      |    +-- ServerUnreachable
      |    +-- SchemaMissing
      |    +-- SchemaOutdated
+     |    +-- IndexMissing
      |    +-- ReadOnlyDatabase
      |    +-- DatabaseBusy
      |    +-- InsufficientPrivilege
@@ -71,6 +72,7 @@ from sa_taskqueue.exceptions.database import (
     CommitUnknown,
     DatabaseBusy,
     DuplicateTask,
+    IndexMissing,
     InsufficientPrivilege,
     NoTransaction,
     QueueDatabaseError,
@@ -121,6 +123,7 @@ __all__ = [
     "DuplicateHandler",
     "DuplicateTask",
     "InMemoryDatabase",
+    "IndexMissing",
     "InsufficientPrivilege",
     "InvalidArguments",
     "InvalidAttempts",

@@ -98,6 +98,17 @@ class SchemaOutdated(QueueDatabaseError):
     column: str
 
 
+class IndexMissing(QueueDatabaseError):
+    """The table {table} has no index {index} over {columns}: claims would read the whole table, or unique keys would
+    not hold. Make and run a migration: alembic revision --autogenerate, then alembic upgrade head.
+    """
+
+    code = "index_missing"
+    table: str
+    index: str
+    columns: str
+
+
 class ReadOnlyDatabase(QueueDatabaseError):
     """The database is read-only. Connect to the primary server, or make the file and its folder writable."""
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import Connection, Table
 
 from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.states import Status
 from sa_taskqueue.store.claims import Claims
+from sa_taskqueue.store.drift import check_schema
 from sa_taskqueue.store.leases import Leases
 from sa_taskqueue.store.memory import ClaimMemory
 from sa_taskqueue.store.promotion import Promotion
+from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.rows import Claimed, Pair, Settlement, TakenOver
 from sa_taskqueue.store.settle import Settling
 
@@ -73,6 +77,14 @@ class TaskStore:
     def promote(self, connection: Connection, limit: int) -> int:
         """Make up to ``limit`` due SCHEDULED tasks NEW; how many were."""
         return self._promotion.promote(connection, limit)
+
+    def prune(self, connection: Connection, status: Status, older_than: timedelta, limit: int) -> int:
+        """Delete up to ``limit`` tasks that ended longer ago; fewer when no more can be deleted now."""
+        return prune(connection, self.table, status, older_than, limit)
+
+    def check_schema(self, connection: Connection) -> None:
+        """Raise `SchemaMissing`, `SchemaOutdated` or `IndexMissing` if the database lacks what the model says."""
+        check_schema(connection, self.table)
 
     def next_due(self, connection: Connection) -> float | None:
         """Seconds until the next SCHEDULED task is due; None if there is none."""

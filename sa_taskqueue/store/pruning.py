@@ -1,0 +1,100 @@
+"""Deleting old rows in bounded batches, in the order of the index, past what others hold and what may not go."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+
+from sqlalchemy import Column, Connection, Select, Table, delete, or_, select
+from sqlalchemy.exc import IntegrityError
+
+from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.states import Status
+
+Mark = tuple[dt.datetime, uuid.UUID]
+"""How far the index was read: `finished_at` and `id` of a row."""
+
+
+def prune(connection: Connection, table: Table, status: Status, older_than: dt.timedelta, limit: int) -> int:
+    """Delete up to `limit` rows that ended in `status` longer than `older_than` ago; how many were deleted.
+
+    Fewer than `limit`: there are no more that can be deleted now. Rows that other transactions hold are skipped, and so
+    are rows that a foreign key protects, whether it is in the metadata or not.
+    """
+    adapter = adapter_for(connection.dialect)
+    old = _old_rows(adapter, table, status, older_than)
+    deleted, mark = 0, None
+    while deleted < limit:
+        wanted = limit - deleted
+        rows = connection.execute(adapter.skip_locked(_after(table, old, mark).limit(wanted))).all()
+        deleted += _delete(connection, table, status, [row.id for row in rows])
+        if len(rows) < wanted:
+            break
+        mark = (rows[-1].finished_at, rows[-1].id)
+    return deleted
+
+
+def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Select[tuple[object, ...]]:
+    columns = table.c
+    return (
+        select(columns.finished_at, columns.id)
+        .where(columns.status == status_literal(status))
+        .where(columns.finished_at < adapter.ago(older_than.total_seconds()))
+        .order_by(columns.finished_at, columns.id)
+    )
+
+
+def _after(table: Table, old: Select[tuple[object, ...]], mark: Mark | None) -> Select[tuple[object, ...]]:
+    if mark is None:
+        return old
+    finished_at, row_id = mark
+    columns = table.c
+    # Not a row comparison: MySQL reads the index from its start for those.
+    return old.where(columns.finished_at >= finished_at).where(
+        or_(columns.finished_at > finished_at, columns.id > row_id)
+    )
+
+
+def _delete(connection: Connection, table: Table, status: Status, ids: Sequence[uuid.UUID]) -> int:
+    """Delete them all; where that is refused, first without what is known to be protected, then by halves."""
+    if not ids:
+        return 0
+    deleted = _delete_at_once(connection, table, status, ids)
+    if deleted is not None:
+        return deleted
+    protected = _protected(connection, table, ids)
+    if protected:
+        return _delete(connection, table, status, [each for each in ids if each not in protected])
+    if len(ids) == 1:
+        return 0
+    middle = len(ids) // 2
+    return sum(_delete(connection, table, status, half) for half in (ids[:middle], ids[middle:]))
+
+
+def _delete_at_once(connection: Connection, table: Table, status: Status, ids: Sequence[uuid.UUID]) -> int | None:
+    statement = delete(table).where(table.c.id.in_(ids), table.c.status == status_literal(status))
+    try:
+        with connection.begin_nested():
+            return connection.execute(statement).rowcount
+    except IntegrityError:
+        return None
+
+
+def _protected(connection: Connection, table: Table, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    """The ids that rows of the user's mapped tables refer to."""
+    found: set[uuid.UUID] = set()
+    for column in _references(table):
+        found.update(connection.scalars(select(column).where(column.in_(ids)).distinct()))
+    return found
+
+
+def _references(table: Table) -> list[Column[uuid.UUID]]:
+    """The columns in the same metadata whose foreign key to the table keeps a row from being deleted."""
+    return [
+        key.parent
+        for other in table.metadata.tables.values()
+        for key in other.foreign_keys
+        if key.references(table) and not (key.ondelete or "").upper().startswith(("CASCADE", "SET "))
+    ]
