@@ -35,7 +35,7 @@ class Reservation(Protocol):
     """Whether the claim's transaction is also that of the work and the finish, so that each slot claims for itself."""
 
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
-        """Learn the table, the database and the worker's name. UnsupportedReservation if the database cannot carry it."""
+        """Learn table, database and the worker's name. UnsupportedReservation if the database cannot carry it."""
         ...
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
@@ -57,5 +57,5 @@ class Reservation(Protocol):
     def give_back_unknown(
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
-        """As `release`, for names this worker does not know; FAILED with code `unknown_task` when older than `fail_after`."""
+        """As `release`, for unknown names; FAILED with code `unknown_task` when older than `fail_after` seconds."""
         ...

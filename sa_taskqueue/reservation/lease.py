@@ -12,7 +12,7 @@ from sa_taskqueue.reservation.base import Pair
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
-    from sa_taskqueue.store import ClaimMemory, Claimed, Settlement, TaskStore
+    from sa_taskqueue.store import Claimed, ClaimMemory, Settlement, TaskStore
 
 
 class Lease:
@@ -26,8 +26,8 @@ class Lease:
     renewed = True
     claims_in_work = False
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
-        """Remember the table and what each claim writes; every database carries this strategy."""
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:  # noqa: ARG002  every database will do
+        """Remember the table and what each claim writes."""
         self._store = store
         self._lease = lease
         self._by = by

@@ -45,11 +45,12 @@ class Claimer:
         self._lease = lease
         self._trusted = lease - safety_margin(lease)
         self._left = max_tasks
+        self._in_flight = 0
 
     @property
     def exhausted(self) -> bool:
         """Whether `max_tasks` have been claimed."""
-        return self._left == 0
+        return self._left == 0 and not self._in_flight
 
     async def claim(self, queue: str, limit: int) -> Sequence[HeldTask]:
         """Up to `limit` tasks; none as well when the database cannot answer, which is logged."""
@@ -60,9 +61,11 @@ class Claimer:
             if limit:
                 sent_at, claims = await self._lane.run(self._claim, queue, limit)
         except CommitUnknown:
-            logger.warning("queue %s: no answer to the COMMIT of a claim; what it took comes back when its lease ends", queue)
+            logger.warning(
+                "queue %s: no answer to the COMMIT of a claim; what it took is free when its lease ends", queue
+            )
         except DBAPIError as error:
-            logger.error("queue %s cannot be claimed from: %s", queue, error)
+            logger.warning("queue %s cannot be claimed from: %s", queue, error)
         finally:
             self._unreserve(limit - len(claims))
         if not claims:
@@ -85,8 +88,10 @@ class Claimer:
             return limit
         limit = min(limit, self._left)
         self._left -= limit
+        self._in_flight += 1
         return limit
 
     def _unreserve(self, unused: int) -> None:
         if self._left is not None:
             self._left += unused
+            self._in_flight -= 1

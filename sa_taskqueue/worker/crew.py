@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.store.notify import channel_of
 from sa_taskqueue.worker.parts import Callbacks, Parts, call_soon
-from sa_taskqueue.worker.stop import Stop, wind_down
+from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -81,18 +82,18 @@ class Crew:
         """Serve until asked to stop, drained, or done with `max_tasks`; then wind down."""
         parts = self._parts
         background = [asyncio.create_task(part) for part in self._background()]
-        serving = [asyncio.create_task(lane.run()) for lane in parts.lanes.values()]
+        serving = {lane: asyncio.create_task(lane.run()) for lane in parts.lanes.values()}
         url, table = self._portal.sync_engine.url, self._queue.table
         unsubscribe = wakeups.subscribe(url, table, lambda queue: call_soon(self._loop, self._wake, queue))
         if parts.reservation.renewed:
             parts.renewer.start()
         try:
-            await self._until_done(serving, background)
+            await self._until_done(list(serving.values()), background)
         finally:
             unsubscribe()
             self._stop.requested.set()
-            await wind_down(self._stop, list(parts.lanes.values()), parts.slots, parts.finisher, self._settings.grace)
-            await _cancel([*serving, *background])
+            await wind_down(self._stop, serving, parts.slots, parts.finisher, self._settings.grace)
+            await _cancel([*serving.values(), *background])
             await self._close()
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
@@ -123,8 +124,7 @@ class Crew:
     async def _served(self, serving: list[asyncio.Task[None]]) -> None:
         """Return when the lanes have ended by themselves, after `max_tasks`, and their handlers too."""
         await asyncio.wait(serving)
-        while not all(slots.at_rest for slots in self._parts.slots):
-            await asyncio.sleep(DRAIN_TICK)
+        await rest_within(self._parts.slots, math.inf)
 
     async def _drained(self) -> None:
         """Return when nothing is due in the queues and nothing of theirs runs here."""

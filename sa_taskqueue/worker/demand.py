@@ -34,7 +34,7 @@ class Demand:
         return min(self._prefetch, int(by_pace))
 
     def next_claim(self, free: int, waiting: int) -> int:
-        """How many tasks to claim now; 0: enough are waiting. A claim is worth its round trip at half of what may wait."""
+        """How many tasks to claim now; 0: enough wait. A claim is worth its round trip at half of what may wait."""
         room = free + self.ahead - waiting
         if free > waiting or room * 2 >= self.ahead:
             return max(0, min(self._batch, room))

@@ -16,7 +16,7 @@ class Ending(enum.Enum):
     RELEASE = enum.auto()
     """Give the task back without counting the attempt: it was not started, or was interrupted by the worker's end."""
     INTERRUPTED = enum.auto()
-    """As RELEASE, after a pause: the handler itself ended with SystemExit or the like, and would do so again at once."""
+    """As RELEASE, after a pause: the handler ended with SystemExit or the like, and would do so again at once."""
     UNKNOWN = enum.auto()
     """Give the task back for a worker that knows its name."""
     LOST = enum.auto()

@@ -50,7 +50,7 @@ def describe(error: BaseException | None) -> str:
         return ""
     try:
         return str(error)
-    except Exception as failed:
+    except Exception as failed:  # noqa: BLE001  an exception of the user's own, with any bug in it
         return f"{type(error).__qualname__}, whose text could not be made: {type(failed).__qualname__}"
 
 
@@ -60,7 +60,7 @@ def trace(error: BaseException) -> str:
         return ""
     try:
         return "".join(traceback.format_exception(error, limit=-_MAX_FRAMES))
-    except Exception as failed:
+    except Exception as failed:  # noqa: BLE001  likewise
         return f"no traceback: {type(failed).__qualname__}"
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.exceptions import CommitUnknown, ConfigurationError, InvalidSetting, LeaseLost, UndecodableTask
+from sa_taskqueue.exceptions import (
+    CommitUnknown,
+    ConfigurationError,
+    InvalidHandler,
+    InvalidSetting,
+    LeaseLost,
+    UndecodableTask,
+)
 from sa_taskqueue.states import Status
 from sa_taskqueue.worker.ending import Committed, End, Ending
 from sa_taskqueue.worker.faults import point
@@ -25,14 +33,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
-Extend = Callable[["HeldTask", float], Awaitable[None]]
+Extend = Callable[["HeldTask", float], Coroutine[Any, Any, None]]
 
 
 class Executor:
     """Runs the tasks of one worker, in the thread or on the loop of whoever calls it."""
 
     def __init__(
-        self, outcomes: Outcomes, make_unit: MakeUnit, extend: Extend, *, async_engine: bool, stopping: Callable[[], bool]
+        self,
+        outcomes: Outcomes,
+        make_unit: MakeUnit,
+        extend: Extend,
+        *,
+        async_engine: bool,
+        stopping: Callable[[], bool],
     ) -> None:
         self._outcomes = outcomes
         self._make_unit = make_unit
@@ -43,8 +57,7 @@ class Executor:
 
     def run(self, task: HeldTask) -> End:
         """Run a sync handler in this thread."""
-        definition = task.definition
-        assert definition is not None
+        definition = task.handler
         if refused := _not_startable(task):
             return refused
         point("handler.start")
@@ -59,16 +72,17 @@ class Executor:
                 value = Context().run(definition.function, *args, **kwargs)
             else:
                 value = Context().run(definition.function, self._context(task, unit), *args, **kwargs)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  whatever a handler raises ends its task, not the thread
             return self._after_raise(task, definition, error, unit)
+        if value is not None and isinstance(value, Awaitable):
+            return self._after_raise(task, definition, _not_awaited(task, value), unit)
         point("handler.done_before_complete")
         settlement = self._outcomes.returned(task.claimed, definition, value)
         return settlement if unit is None or not unit.used else self._close(task, definition, unit, settlement)
 
     async def run_async(self, task: HeldTask) -> End:
         """Run an async handler as the current asyncio task."""
-        definition = task.definition
-        assert definition is not None
+        definition = task.handler
         if refused := _not_startable(task):
             return refused
         point("handler.start")
@@ -80,8 +94,8 @@ class Executor:
         if unit is not None:
             args = (self._context(task, unit), *args)
         try:
-            value = await _within(definition.timeout, definition.function(*args, **kwargs))
-        except BaseException as error:
+            value = await _within(definition.timeout, cast("Awaitable[Any]", definition.function(*args, **kwargs)))
+        except BaseException as error:  # noqa: BLE001  likewise
             return await self._in_greenlet(unit, self._after_raise, task, definition, error, unit)
         point("handler.done_before_complete")
         settlement = self._outcomes.returned(task.claimed, definition, value)
@@ -102,7 +116,7 @@ class Executor:
     def _close(
         self, task: HeldTask, definition: TaskDefinition[..., Any], unit: WorkUnit, settlement: Settlement
     ) -> End:
-        """End the handler's transaction: committed with the outcome, or rolled back and the outcome left to the finisher."""
+        """Commit the handler's work with the outcome, or roll it back and leave the outcome to the finisher."""
         if not _keeps_work(settlement):
             unit.undo()
             return settlement
@@ -114,9 +128,9 @@ class Executor:
             # Perhaps it is committed. If it is not, the lease ends and the task runs again.
             logger.warning("task %s: no answer to the COMMIT of its work; its lease will tell", task.claimed.id)
             return Ending.LOST
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  the last flush runs the user's code
             return self._outcomes.raised(task.claimed, definition, error)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  likewise
             return self._interrupted(task, error)
         return Committed(settlement)
 
@@ -126,11 +140,11 @@ class Executor:
             return Ending.LOST
         if self._stopping():
             return Ending.RELEASE
-        logger.warning("task %s (%s) was interrupted by %r and is given back", task.claimed.id, task.claimed.name, error)
+        logger.warning("task %s (%s) ended with %r and is given back", task.claimed.id, task.claimed.name, error)
         return Ending.INTERRUPTED
 
     def _context(self, task: HeldTask, unit: WorkUnit) -> TaskContext:
-        is_async = task.definition is not None and task.definition.is_async
+        is_async = task.handler.is_async
 
         def open_session() -> Any:
             if is_async is not self._async_engine:
@@ -154,8 +168,12 @@ class Executor:
             return function(*args)
         from sqlalchemy.util import greenlet_spawn
 
-        # Shielded: a second cancel, such as that of a stop, must not cut a COMMIT in two.
-        return await asyncio.shield(greenlet_spawn(function, *args))
+        ending = asyncio.ensure_future(greenlet_spawn(function, *args))
+        while not ending.done():
+            # A cancel that comes now, such as that of a stop, must not cut a COMMIT in two.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([ending])
+        return ending.result()
 
 
 def _not_startable(task: HeldTask) -> Ending | None:
@@ -185,6 +203,14 @@ async def _within(timeout: float | None, handler: Awaitable[Any]) -> Any:
         raise
 
 
+def _not_awaited(task: HeldTask, value: Awaitable[Any]) -> InvalidHandler:
+    """The error for a sync function that returned a coroutine: nothing of it has run."""
+    if isinstance(value, Coroutine):
+        value.close()
+    return InvalidHandler(name=task.claimed.name, reason="it returned an awaitable, but is not an async function")
+
+
 def _no_session(is_async: bool) -> ConfigurationError:
     handler, engine = ("async", "AsyncEngine") if is_async else ("sync", "Engine")
-    return InvalidSetting(setting="context.session", value=f"asked for by an {handler} handler", allowed=f"used with an {engine}")
+    value = f"asked for by an {handler} handler"
+    return InvalidSetting(setting="context.session", value=value, allowed=f"used with an {engine}")

@@ -32,5 +32,5 @@ def point(name: str) -> None:
 
 def install(hook: Callable[[str], None] | None) -> None:
     """Set the hook of this process, or take it away with None. For tests only."""
-    global _hook
+    global _hook  # noqa: PLW0603  one comparison is what a point may cost
     _hook = hook

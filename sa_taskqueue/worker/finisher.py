@@ -163,18 +163,18 @@ class Finisher:
     async def _settle_refused(self, ended: Ended, error: DBAPIError) -> None:
         """FAILED with a plain error, because the outcome itself cannot be stored; if not even that, the lease ends."""
         claimed = ended.task.claimed
-        logger.error("the outcome of task %s (%s) cannot be stored: %s", claimed.id, claimed.name, error)
+        logger.warning("the outcome of task %s (%s) cannot be stored: %s", claimed.id, claimed.name, error)
         entry = errors.record("outcome_refused", None, claimed.attempt, message=errors.describe(error.orig))
         plain = Settlement(claimed.id, claimed.epoch, Status.FAILED, error=errors.dump(entry))
         try:
             await self._repeat_settle([plain])
         except DBAPIError as second:
-            logger.error("task %s is left until its lease ends: %s", claimed.id, second)
+            logger.warning("task %s is left until its lease ends: %s", claimed.id, second)
             return
         self._count(ended, plain)
 
     async def _repeat_settle(self, settlements: Sequence[Settlement]) -> tuple[set[UUID], bool]:
-        """The ids that were changed, and whether that is certain: after an unanswered COMMIT they may have been before."""
+        """The ids changed, and whether that is certain: after an unanswered COMMIT they may have been before."""
         certain = True
         while True:
             try:
@@ -185,7 +185,9 @@ class Finisher:
                 if self._classify(error) is ErrorKind.OTHER:
                     raise
                 delay = self._backoff.delay()
-                logger.error("%d finished tasks wait to be stored: %s; next try in %.1f s", len(settlements), error, delay)
+                logger.warning(
+                    "%d ended tasks wait to be stored (%s); next try in %.1f s", len(settlements), error, delay
+                )
                 await asyncio.sleep(delay)
             else:
                 self._backoff.reset()
@@ -199,7 +201,7 @@ class Finisher:
         try:
             return len(await self._lane.run_repeatable(operation, pairs))
         except DBAPIError as error:
-            logger.error("%d tasks could not be given back; their leases will end: %s", len(pairs), error)
+            logger.warning("%d tasks could not be given back; their leases will end: %s", len(pairs), error)
             return 0
 
     def _settle_in(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
@@ -238,5 +240,7 @@ class Finisher:
         self._counts.lost += len(tasks)
         for task in tasks:
             claimed = task.claimed
-            logger.warning("lease lost: task %s (%s), epoch %d; its end is not recorded", claimed.id, claimed.name, claimed.epoch)
+            logger.warning(
+                "task %s (%s, epoch %d) is lost: its end is refused", claimed.id, claimed.name, claimed.epoch
+            )
         telemetry.emit(telemetry.LeasesLost(tuple(task.claimed.id for task in tasks)))

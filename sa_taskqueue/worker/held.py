@@ -1,4 +1,4 @@
-"""What this worker holds: every claimed task until its finish is committed, with the deadline until which it is trusted."""
+"""What this worker holds: every claimed task until its finish is committed, and until when it is trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HeldTask:
         self.definition: TaskDefinition[..., object] | None = None
         """The registered handler, set by the queue's lane; None for a name this worker does not know."""
         self.deadline = deadline
-        """Monotonic seconds, safety margin already taken off: after it the task is not started and its finish not sent."""
+        """Monotonic seconds, safety margin already taken off: after it the task is not started."""
         self.lease = lease
         """Seconds by which the next renewal holds it; `extend` raises it."""
         self.lost = False
@@ -30,6 +30,13 @@ class HeldTask:
         self.finishing = False
         """Its finish is on its way: a renewal that does not find the row has not lost it."""
         self._event: threading.Event | None = None
+
+    @property
+    def handler(self) -> TaskDefinition[..., object]:
+        """The registered handler of a task that was given to a slot."""
+        if self.definition is None:
+            raise LookupError(self.claimed.name)
+        return self.definition
 
     def lost_event(self) -> threading.Event:
         """The event a handler waits on. Made when asked for, because it costs more than a claim's share."""
@@ -58,7 +65,7 @@ class HeldTasks:
         self._lock = threading.Lock()
         self._tasks: dict[UUID, HeldTask] = {}
         self.owns_write_lock = False
-        """A handler's transaction of this process holds SQLite's only write lock: nobody can take a task over meanwhile."""
+        """A handler's transaction holds SQLite's only write lock: nobody can take a task over meanwhile."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -74,20 +81,20 @@ class HeldTasks:
             self._tasks.update((task.claimed.id, task) for task in tasks)
         return tasks
 
-    def remove(self, id: UUID) -> None:
+    def remove(self, task_id: UUID) -> None:
         """Forget a task that is finished, given back or lost."""
         with self._lock:
-            self._tasks.pop(id, None)
+            self._tasks.pop(task_id, None)
 
     def remove_all(self, ids: Iterable[UUID]) -> None:
         """Forget the tasks of one finished batch."""
         with self._lock:
-            for id in ids:
-                self._tasks.pop(id, None)
+            for task_id in ids:
+                self._tasks.pop(task_id, None)
 
-    def get(self, id: UUID) -> HeldTask | None:
+    def get(self, task_id: UUID) -> HeldTask | None:
         """The held task, or None once it is forgotten."""
-        return self._tasks.get(id)
+        return self._tasks.get(task_id)
 
     def pairs(self) -> list[tuple[UUID, int]]:
         """(id, epoch) of every held task that is not lost."""
@@ -105,15 +112,15 @@ class HeldTasks:
     def renewed(self, ids: Collection[UUID], until: float) -> None:
         """Trust these tasks until `until` (monotonic at sending + lease - margin); a deadline never moves back."""
         with self._lock:
-            for id in ids:
-                task = self._tasks.get(id)
+            for task_id in ids:
+                task = self._tasks.get(task_id)
                 if task is not None and task.deadline < until:
                     task.deadline = until
 
-    def mark_lost(self, id: UUID) -> HeldTask | None:
-        """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was known to be lost."""
+    def mark_lost(self, task_id: UUID) -> HeldTask | None:
+        """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was lost before."""
         with self._lock:
-            task = self._tasks.get(id)
+            task = self._tasks.get(task_id)
             if task is None or task.finishing or task.lost:
                 return None
             task.lose()

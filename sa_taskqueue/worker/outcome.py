@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue import codec
-from sa_taskqueue.exceptions import BodyError
 from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker import errors
@@ -40,7 +39,7 @@ class Outcomes:
             return self._ended(claimed, Status.COMPLETED)
         try:
             return self._ended(claimed, Status.COMPLETED, result=codec.encode(value))
-        except (BodyError, TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  a result may be any object, with any bug in it
             entry = errors.record("result_error", error, claimed.attempt)
             # The work is done; running it again would not make its result serialisable.
             return self._ended(claimed, Status.COMPLETED, error=errors.dump(entry))

@@ -64,7 +64,7 @@ class QueueLane:
 
     async def finds_nothing(self) -> bool:
         """Whether the next claim, made at once, finds nothing; false while no slot is free to claim for."""
-        probe = self._loop.create_future()
+        probe: asyncio.Future[bool] = self._loop.create_future()
         self._probes.append(probe)
         self.wake()
         self._wanting.set()

@@ -39,7 +39,7 @@ class WorkSession(TaskSession):
         super().__init__(join_transaction_mode="create_savepoint", **options)
         self._unit = unit
 
-    def get_bind(self, *args: Any, **kwargs: Any) -> Connection:
+    def get_bind(self, *_args: Any, **_options: Any) -> Connection:
         """The unit's connection, whatever the mapper: the work and its completion are one transaction."""
         return self._unit.connection()
 
@@ -77,7 +77,8 @@ class LoopTurn:
 
 class WorkConnections:
     """Connections for handlers' transactions, kept between tasks: to set READ COMMITTED costs 0.9 to 2.3 ms per
-    checkout on MySQL. The timeouts of the worker's own connections are not set here: a handler may wait."""
+    checkout on MySQL. The timeouts of the worker's own connections are not set here: a handler may wait.
+    """
 
     def __init__(self, engine: Engine, adapter: Adapter, *, is_async: bool) -> None:
         self.adapter = adapter
@@ -125,9 +126,7 @@ class WorkConnections:
 class WorkUnit:
     """One handler's transaction. Used by one thread, or inside SQLAlchemy's greenlet on the loop."""
 
-    def __init__(
-        self, connections: WorkConnections, reservation: Reservation, held: HeldTasks, task: HeldTask
-    ) -> None:
+    def __init__(self, connections: WorkConnections, reservation: Reservation, held: HeldTasks, task: HeldTask) -> None:
         self._connections = connections
         self._reservation = reservation
         self._held = held

@@ -50,7 +50,13 @@ class Slots:
     """
 
     def __init__(
-        self, name: str, concurrency: int, run_sync: RunSync, run_async: RunAsync, finish: Finish, wake: Callable[[], None]
+        self,
+        name: str,
+        concurrency: int,
+        run_sync: RunSync,
+        run_async: RunAsync,
+        finish: Finish,
+        wake: Callable[[], None],
     ) -> None:
         self.name = name
         self.concurrency = concurrency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sa_taskqueue.worker.ending import Ending
@@ -19,6 +19,9 @@ logger = logging.getLogger("sa_taskqueue.worker")
 
 TICK = 0.02
 """Seconds between two looks at what still runs."""
+
+CLAIM_PATIENCE = 2.0
+"""Seconds for a claim that is under way to answer, so that what it took is given back."""
 
 CANCEL_PATIENCE = 2.0
 """Seconds in which a cancelled async handler may clean up."""
@@ -42,18 +45,23 @@ class Stop:
 
 
 async def wind_down(
-    stop: Stop, lanes: Sequence[QueueLane], all_slots: Sequence[Slots], finisher: Finisher, grace: float
+    stop: Stop,
+    lanes: Mapping[QueueLane, asyncio.Task[None]],
+    all_slots: Sequence[Slots],
+    finisher: Finisher,
+    grace: float,
 ) -> None:
     """Bring the queues to rest. When this returns nothing is held whose end could still be written."""
     for lane in lanes:
         lane.stop()
+    await asyncio.wait(lanes.values(), timeout=CLAIM_PATIENCE)
     for slots in all_slots:
         for task in slots.take_waiting():
             finisher.add(task, Ending.RELEASE)
-    await _rest_within(all_slots, grace, stop.at_once)
+    await rest_within(all_slots, grace, stop.at_once)
     for slots in all_slots:
         _interrupt(slots, finisher)
-    await _rest_within(all_slots, CANCEL_PATIENCE, None)
+    await rest_within(all_slots, CANCEL_PATIENCE)
     for slots in all_slots:
         for task in slots.on_loop():
             finisher.add(task, Ending.RELEASE)
@@ -61,7 +69,7 @@ async def wind_down(
         async with asyncio.timeout(FLUSH_PATIENCE):
             await finisher.flush()
     except TimeoutError:
-        logger.error("%d ended tasks could not be written; their leases will end", finisher.pending)
+        logger.warning("%d ended tasks could not be written; their leases will end", finisher.pending)
 
 
 def _interrupt(slots: Slots, finisher: Finisher) -> None:
@@ -74,7 +82,8 @@ def _interrupt(slots: Slots, finisher: Finisher) -> None:
         slots.cancel(task)
 
 
-async def _rest_within(all_slots: Sequence[Slots], seconds: float, cut: asyncio.Event | None) -> None:
+async def rest_within(all_slots: Sequence[Slots], seconds: float, cut: asyncio.Event | None = None) -> None:
+    """Return when nothing runs or waits, when the time is over, or when `cut` is set."""
     deadline = time.monotonic() + seconds
     while not all(slots.at_rest for slots in all_slots):
         if time.monotonic() >= deadline or (cut is not None and cut.is_set()):

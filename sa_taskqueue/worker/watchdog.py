@@ -62,8 +62,7 @@ class Watchdog:
 
     def _give_up(self, task: HeldTask) -> None:
         """Tell the handler, and record the timeout now: its own end comes too late and is refused."""
-        definition = task.definition
-        assert definition is not None
+        definition = task.handler
         task.lose()
         self._counts.abandoned += 1
         logger.warning("task %s (%s) ran out of time; its thread is abandoned", task.claimed.id, task.claimed.name)

@@ -65,32 +65,30 @@ class Worker:
 
     async def serve(self) -> None:
         """Serve on the running loop until `stop` or the end of the work. Cancelling it winds down as well."""
-        self._begin()
-        assert self._stop is not None
+        stop = self._begin()
         logger.info("worker %s serves %s", self.settings.name, dict(self.settings.queues))
-        async with Crew.hired(
-            self._queue, self._engine, self._reservation, self.settings, self.counts, self._stop
-        ) as crew:
+        async with Crew.hired(self._queue, self._engine, self._reservation, self.settings, self.counts, stop) as crew:
             await crew.work()
         if crew.recycle:
             self.exit_code = RECYCLE
         logger.info("worker %s has ended: %s", self.settings.name, self.counts)
 
     def stop(self) -> None:
-        """Take no more tasks, and end after the grace time at most; the second call ends it at once. From any thread."""
+        """Take no more tasks, and end within the grace time; a second call ends that at once. From any thread."""
         with self._lock:
             if self._loop is None or self._stop is None:
                 self._stops_before_start += 1
                 return
             call_soon(self._loop, self._stop.request)
 
-    def _begin(self) -> None:
+    def _begin(self) -> Stop:
         with self._lock:
             if self._stop is not None:
                 raise RuntimeError("a Worker runs once; make another")
             self._loop, self._stop = asyncio.get_running_loop(), Stop()
             for _ in range(self._stops_before_start):
                 self._stop.request()
+            return self._stop
 
     async def _run_with_signals(self) -> int:
         with _signals(asyncio.get_running_loop(), self.stop):
