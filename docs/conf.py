@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 
 project = "sa_taskqueue"
 author = "the sa_taskqueue authors"
-copyright = "2026, the sa_taskqueue authors"
+copyright = "2026, the sa_taskqueue authors"  # noqa: A001 - the name Sphinx reads
 release = version = installed_version("sa-taskqueue")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]

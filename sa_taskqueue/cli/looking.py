@@ -1,0 +1,84 @@
+"""Commands that change nothing."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version as installed_version
+
+import click
+import sqlalchemy
+
+from sa_taskqueue.cli.base import Output, controlled, json_option, table, target_argument
+from sa_taskqueue.control import Choice
+from sa_taskqueue.states import Status
+
+
+@click.command()
+@target_argument
+@json_option
+def status(target: str, url: str | None, output: Output) -> None:
+    """Count the tasks of each queue by status."""
+    queues = controlled(target, url, lambda control: control.statistics())
+    header = ["queue", *(each.value.lower() for each in Status), "oldest due", "lease ended"]
+    rows = [
+        [each.queue, *(each.counts.get(one, 0) for one in Status), _ago(each.oldest_due), _ago(each.oldest_expired)]
+        for each in queues
+    ]
+    output.show({"queues": [each._asdict() for each in queues]}, table(header, rows) if rows else "no tasks")
+
+
+@click.command("list")
+@target_argument
+@click.option(
+    "--status", "statuses", type=click.Choice(list(Status), case_sensitive=False), multiple=True, help="Only these."
+)
+@click.option("--queue", help="Only this queue.")
+@click.option("--name", help="Only tasks of this name.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@json_option
+def list_tasks(
+    target: str,
+    url: str | None,
+    statuses: tuple[Status, ...],
+    queue: str | None,
+    name: str | None,
+    limit: int,
+    output: Output,
+) -> None:
+    """List tasks, the newest first."""
+    tasks = controlled(
+        target, url, lambda control: control.list_tasks(Choice(queue=queue, name=name), statuses=statuses, limit=limit)
+    )
+    rows = [
+        [each.id, each.queue, each.name, each.status, each.attempt, each.scheduled_at, each.error] for each in tasks
+    ]
+    header = ["id", "queue", "name", "status", "attempt", "scheduled at", "error"]
+    output.show({"tasks": [each._asdict() for each in tasks]}, table(header, rows) if rows else "no tasks")
+
+
+@click.command()
+@target_argument
+@json_option
+def check(target: str, url: str | None, output: Output) -> None:
+    """Compare the database with the model: exit code 1 if a table or column is missing."""
+    found = controlled(target, url, lambda control: control.check())
+    output.show(
+        {"ok": True, **found._asdict()},
+        f"{found.table} on {found.database} is as the model says (adapter: {found.adapter})",
+    )
+
+
+@click.command()
+@json_option
+def version(output: Output) -> None:
+    """Print the versions of the package, SQLAlchemy and Python."""
+    versions = {
+        "sa-taskqueue": installed_version("sa-taskqueue"),
+        "sqlalchemy": sqlalchemy.__version__,
+        "python": platform.python_version(),
+    }
+    output.show(versions, "\n".join(f"{name} {number}" for name, number in versions.items()))
+
+
+def _ago(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.0f} s ago"

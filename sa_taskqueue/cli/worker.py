@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from sa_taskqueue.cli.base import Command, duration, target_argument
+from sa_taskqueue.cli.loading import load
+from sa_taskqueue.worker import Worker
+from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
+
+
+def queue_option(text: str) -> tuple[str, int]:
+    """NAME or NAME=CONCURRENCY."""
+    name, equals, concurrency = text.rpartition("=")
+    if not equals:
+        name, concurrency = text, str(DEFAULT_CONCURRENCY)
+    if not name or not concurrency.isdecimal():
+        raise click.BadParameter(f"{text!r} is neither NAME nor NAME=CONCURRENCY, such as mail=20")
+    return name, int(concurrency)
+
+
+def _duration_option(name: str, default: str, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=duration, metavar="DURATION", default=default, show_default=True, help=text)
+
+
+@click.command()
+@target_argument
+@click.option(
+    "--queue",
+    "queues",
+    type=queue_option,
+    metavar="NAME[=CONCURRENCY]",
+    multiple=True,
+    help=f"Queue to serve and how many tasks at once (default {DEFAULT_CONCURRENCY}); may be repeated. "
+    "Without it: the default queue of TARGET.",
+)
+@click.option("--drain", is_flag=True, help="End when nothing is due.")
+@click.option("--max-tasks", type=click.IntRange(min=1), help="End after so many tasks.")
+@_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken.")
+@_duration_option("--grace", "30s", "How long running tasks may go on at a stop.")
+@click.option("--max-crashes", type=int, default=3, show_default=True, help="Lost leases until a task fails.")
+@click.option("--name", default="", help="Name of this worker in its rows; by default host, process and random.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+def worker(
+    target: str,
+    url: str | None,
+    queues: tuple[tuple[str, int], ...],
+    lease: timedelta,
+    grace: timedelta,
+    log_level: str,
+    **settings: Any,
+) -> None:
+    """Run a worker until SIGTERM or Ctrl-C; a second signal cuts the grace short."""
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    loaded = load(target, url)
+    concurrency = dict(queues) or {loaded.queue.default_queue: DEFAULT_CONCURRENCY}
+    code = Worker(
+        loaded.queue,
+        loaded.engine(),
+        queues=concurrency,
+        lease=lease.total_seconds(),
+        grace=grace.total_seconds(),
+        **settings,
+    ).run()
+    sys.exit(code)

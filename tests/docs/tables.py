@@ -1,0 +1,77 @@
+"""Tables of the documentation that are made from the code. `python -m tests.docs.tables` writes them into the pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from sa_taskqueue import exceptions
+from sa_taskqueue.cli import main
+from sa_taskqueue.states import TRANSITIONS, Status
+from tests.docs.pages import pages
+
+_MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def errors() -> str:
+    """Each error class with its code and message, parents before children."""
+    rows = [
+        f"| `{kind.code}` | `{kind.__name__}` | `{kind.__base__.__name__}` | {_message(kind)} |"
+        for kind in _descendants(exceptions.TaskQueueError)
+        if kind.__base__ is not None
+    ]
+    return "\n".join(["| code | class | is a | message |", "|---|---|---|---|", *rows])
+
+
+def transitions() -> str:
+    rows = [
+        f"| `{old}` | {', '.join(f'`{new}`' for new in Status if new in TRANSITIONS[old]) or 'none'} |"
+        for old in Status
+    ]
+    return "\n".join(["| from | to |", "|---|---|", *rows])
+
+
+def commands() -> str:
+    """Arguments and options of each command."""
+    context = click.Context(main, info_name="sa-taskqueue")
+    parts = []
+    for command_name in sorted(main.commands):
+        command = main.commands[command_name]
+        inner = click.Context(command, info_name=command_name, parent=context)
+        parts.append(f"## {command_name}\n\n```text\n{command.get_help(inner)}\n```")
+    return "\n\n".join(parts)
+
+
+TABLES: dict[str, Callable[[], str]] = {"commands": commands, "errors": errors, "transitions": transitions}
+
+
+def filled(text: str) -> str:
+    """The page with each generated part made anew."""
+    return _MARKED.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
+
+
+def marked(page: Path) -> list[str]:
+    return [found[2] for found in _MARKED.finditer(page.read_text(encoding="utf-8"))]
+
+
+def _descendants(kind: type[exceptions.TaskQueueError]) -> Iterator[type[exceptions.TaskQueueError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _descendants(child)
+
+
+def _message(kind: type[exceptions.TaskQueueError]) -> str:
+    text = " ".join((kind.__doc__ or "").split())
+    return re.sub(r"\{(\w+)\}", r"*\1*", text).replace("|", r"\|").replace("<", r"\<")
+
+
+if __name__ == "__main__":
+    for each in pages():
+        before = each.read_text(encoding="utf-8")
+        after = filled(before)
+        if after != before:
+            each.write_text(after, encoding="utf-8")
+            print(f"{each}: written")

@@ -1,0 +1,59 @@
+"""Each Python snippet of the documentation runs, and so do the commands of the tutorial.
+
+The snippets of a page run one after the other in one namespace, in an empty folder; a snippet whose first line is
+`# NAME.py` is also written to that file. Pages that build on the tutorial's classes find them in `preludes`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.checks.source import ROOT
+from tests.docs.pages import Snippet, name, pages, snippets
+from tests.docs.preludes import prelude
+
+PYTHON = [page for page in pages() if snippets(page, "python")]
+
+
+@pytest.mark.parametrize("page", PYTHON, ids=name)
+def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    namespace = prelude(name(page))
+    try:
+        for snippet in snippets(page, "python", "sh"):
+            if snippet.language == "python":
+                _run(snippet, name(page), namespace)
+            elif page.name == "tutorial.md":
+                _run_commands(snippet)
+    finally:
+        for engine in [value for value in namespace.values() if hasattr(value, "dispose")]:
+            getattr(engine, "sync_engine", engine).dispose()
+        sys.modules.pop("app", None)
+
+
+def _run(snippet: Snippet, page: str, namespace: dict[str, object]) -> None:
+    first = snippet.text.partition("\n")[0]
+    if first.startswith("# ") and first.endswith(".py"):
+        Path(first[2:]).write_text(snippet.text, encoding="utf-8")
+    # With its place in the page, so that a failure's traceback shows the line, and inspect finds the source.
+    where = f"{page}:{snippet.line}"
+    linecache.cache[where] = (len(snippet.text), None, snippet.text.splitlines(keepends=True), where)
+    exec(compile(snippet.text, where, "exec"), namespace)
+
+
+def _run_commands(snippet: Snippet) -> None:
+    for line in snippet.text.splitlines():
+        program, *arguments = shlex.split(line, comments=True)
+        assert program == "sa-taskqueue", f"a command of the tutorial that the tests cannot run: {line}"
+        command = [sys.executable, "-m", "sa_taskqueue", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
