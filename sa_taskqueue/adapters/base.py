@@ -21,6 +21,7 @@ from sqlalchemy import (
     Dialect,
     Float,
     Insert,
+    Integer,
     LargeBinary,
     Select,
     Table,
@@ -38,7 +39,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import TypeEngine
 
-from sa_taskqueue.adapters.errors import ErrorKind
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.shapes import (
     AssignFrom,
     Assignments,
@@ -52,6 +53,10 @@ from sa_taskqueue.adapters.shapes import (
 from sa_taskqueue.states import Status
 
 Seconds = float | ColumnElement[float]
+
+
+ONE = literal_column("1", Integer())
+"""As SQL text: a counter's step is no parameter."""
 
 
 def status_literal(status: Status) -> ColumnElement[str]:
@@ -198,7 +203,7 @@ class Adapter:
         )
 
     def skip_locked(self, pick: Select[Any]) -> Select[Any]:
-        """Let ``pick`` lock what it finds, without what others hold; here it only reads, so the change needs a guard."""
+        """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""
         return pick
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
@@ -237,6 +242,8 @@ class Adapter:
         """What kind of error this is; takes SQLAlchemy's wrapper or the driver's exception."""
         if getattr(error, "connection_invalidated", False):
             return ErrorKind.DISCONNECT
+        if isinstance(driver_error(error), ValueError):
+            return ErrorKind.UNREADABLE
         return self.classify_driver(error)
 
     def classify_driver(self, error: BaseException) -> ErrorKind:

@@ -19,6 +19,8 @@ class ErrorKind(enum.Enum):
     READ_ONLY = "read_only"
     NO_PRIVILEGE = "no_privilege"
     DISK_FULL = "disk_full"
+    UNREADABLE = "unreadable"
+    """A stored value that the driver cannot turn into a Python object."""
     OTHER = "other"
 
     @property

@@ -131,9 +131,11 @@ class PostgreSQLTypes(Adapter):
         return select(func.pg_notify(channel, payload))
 
     def classify_driver(self, error: BaseException) -> ErrorKind:
-        state = sqlstate(driver_error(error))
+        original = driver_error(error)
+        state = sqlstate(original)
         if state is None:
-            return ErrorKind.OTHER
+            # Raised by the driver, not by the server; DB-API 2.0 has this name for it in every driver.
+            return ErrorKind.UNREADABLE if type(original).__name__ == "DataError" else ErrorKind.OTHER
         if state.startswith("08"):
             return ErrorKind.DISCONNECT
         return _KINDS.get(state, ErrorKind.OTHER)

@@ -60,6 +60,7 @@ _TEXTS = (
     ("no such table", ErrorKind.MISSING_TABLE),
     ("no such column", ErrorKind.MISSING_COLUMN),
     ("has no column named", ErrorKind.MISSING_COLUMN),
+    ("could not decode", ErrorKind.UNREADABLE),
 )
 
 
@@ -133,7 +134,7 @@ class SQLite(Adapter):
             return ErrorKind.UNIQUE
         if isinstance(code, int) and (code & 0xFF) in _KINDS:
             return _KINDS[code & 0xFF]
-        message = str(original)
+        message = str(original).lower()
         return next((kind for text, kind in _TEXTS if text in message), ErrorKind.OTHER)
 
     def _moved(self, form: str, seconds: Seconds) -> ColumnElement[Any]:

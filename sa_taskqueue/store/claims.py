@@ -7,11 +7,26 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Float, Integer, String, Table, bindparam, case, null, select, update
+from sqlalchemy import (
+    Connection,
+    Float,
+    Integer,
+    String,
+    Table,
+    Text,
+    bindparam,
+    case,
+    literal_column,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.exc import DBAPIError
 
-from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.careful import CarefulClaim
 from sa_taskqueue.store.memory import ClaimMemory, Position, Reach
 from sa_taskqueue.store.reading import ClaimReader, Unreadable
 from sa_taskqueue.store.rows import Claimed
@@ -28,7 +43,9 @@ class Claims:
         due, assignments, columns = self._due(), self._assignments(), self._reader.columns()
         self._shape = adapter.take(table, due, assignments, columns)
         self._from_positions = adapter.take_from(table, due, assignments, columns)
-        self._spoil = _failing(table, adapter)
+        self._careful = CarefulClaim(table, adapter, due, self._shape, self.fail_unreadable)
+        self._doubtful: set[str] = set()
+        self._fail = _failing(table, adapter)
 
     def memory(self) -> ClaimMemory | None:
         """A new memory for one worker and queue; None where the database gains nothing by it."""
@@ -37,11 +54,22 @@ class Claims:
     def claim(
         self, connection: Connection, queue: str, limit: int, *, lease: float, by: str, memory: ClaimMemory | None
     ) -> list[Claimed]:
-        """Up to ``limit`` due tasks in the order of the claim; each is held for ``lease`` seconds."""
+        """Up to ``limit`` due tasks in the order of the claim; each is held for ``lease`` seconds.
+
+        Where the driver fails on a value, the error is raised once; the next claim of the queue finds the row.
+        """
         values = {"of_queue": queue, "at_most": limit, "lease": lease, "holder": by}
-        if memory is None:
-            return self._read(connection, take(connection, self._shape, values))
-        return self._remembering(connection, values, memory)
+        if queue in self._doubtful:
+            self._doubtful.remove(queue)
+            return self._read(connection, self._careful.take(connection, values))
+        try:
+            if memory is None:
+                return self._read(connection, take(connection, self._shape, values))
+            return self._remembering(connection, values, memory)
+        except (DBAPIError, ValueError) as error:
+            if self._careful.is_unreadable(error):
+                self._doubtful.add(queue)
+            raise
 
     def _remembering(self, connection: Connection, values: dict[str, Any], memory: ClaimMemory) -> list[Claimed]:
         started, reach = time.monotonic(), memory.reach()
@@ -64,7 +92,7 @@ class Claims:
     def fail_unreadable(self, connection: Connection, row: Unreadable) -> None:
         """FAILED with code ``undecodable``: the row harms only itself, and an operator may mend and revive it."""
         error = json.dumps({"code": "undecodable", "message": row.reason})
-        connection.execute(self._spoil, {"raw_id": row.raw_id, "new_error": error})
+        connection.execute(self._fail, {"raw_id": row.raw_id, "new_error": error})
 
     def _due(self) -> Any:
         """Equality and the order of the claim index, nothing else: so no row is locked that is not returned."""
@@ -78,11 +106,11 @@ class Claims:
 
     def _assignments(self) -> Assignments:
         columns = self._table.c
-        freed = case((columns.unique_until == "start", null()), else_=columns.unique_hash)
+        freed = case((columns.unique_until == literal_column("'start'"), null()), else_=columns.unique_hash)
         return [
             (columns.status, status_literal(Status.RUNNING)),
-            (columns.attempt, columns.attempt + 1),
-            (columns.epoch, columns.epoch + 1),
+            (columns.attempt, columns.attempt + ONE),
+            (columns.epoch, columns.epoch + ONE),
             (columns.reserved_until, self._adapter.after(bindparam("lease", type_=Float()))),
             (columns.reserved_by, bindparam("holder", type_=String())),
             (columns.unique_hash, freed),
@@ -96,9 +124,9 @@ def _failing(table: Table, adapter: Adapter) -> Any:
         .where(columns.id == bindparam("raw_id", type_=adapter.id_type()))
         .values(
             status=status_literal(Status.FAILED),
-            error=bindparam("new_error", type_=columns.error.type),
+            error=adapter.json(bindparam("new_error", type_=Text())),
             finished_at=adapter.clock(),
-            epoch=columns.epoch + 1,
+            epoch=columns.epoch + ONE,
             reserved_until=null(),
             reserved_by=null(),
             unique_hash=null(),

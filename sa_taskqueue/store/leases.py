@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments, TakeShape
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.reading import converter, raw
@@ -91,7 +91,7 @@ class Leases:
             (columns.status, case((later, status_literal(Status.SCHEDULED)), else_=status_literal(Status.NEW))),
             (columns.scheduled_at, case((later, adapter.after(delay)), else_=columns.scheduled_at)),
             (columns.ready_at, adapter.clock()),
-            (columns.attempt, columns.attempt - 1),
+            (columns.attempt, columns.attempt - ONE),
             *self._let_go(),
         ]
 
@@ -105,14 +105,18 @@ class Leases:
             (columns.finished_at, case((too_old, adapter.clock()), else_=null())),
             (columns.error, case((too_old, unknown), else_=columns.error)),
             (columns.unique_hash, case((too_old, null()), else_=columns.unique_hash)),
-            (columns.attempt, columns.attempt - 1),
+            (columns.attempt, columns.attempt - ONE),
             *self._let_go(),
         ]
 
     def _let_go(self) -> Assignments:
         """Nobody holds the row any more; the raised epoch refuses a late finish."""
         columns = self._table.c
-        return [(columns.epoch, columns.epoch + 1), (columns.reserved_until, null()), (columns.reserved_by, null())]
+        return [
+            (columns.epoch, columns.epoch + ONE),
+            (columns.reserved_until, null()),
+            (columns.reserved_by, null()),
+        ]
 
     def _still_held(self) -> Any:
         columns = self._table.c
@@ -128,7 +132,7 @@ class Leases:
             .order_by(columns.reserved_until, columns.id)
             .limit(bindparam("at_most", type_=Integer()))
         )
-        hopeless = (columns.crashes + 1 >= bindparam("max_crashes", type_=Integer())) | (
+        hopeless = (columns.crashes + ONE >= bindparam("max_crashes", type_=Integer())) | (
             columns.attempt >= columns.max_attempts
         )
         lost = adapter.json(literal(LOST_WORKER, Text()))
@@ -139,7 +143,7 @@ class Leases:
             (columns.error, case((hopeless, lost), else_=columns.error)),
             (columns.unique_hash, case((hopeless, null()), else_=columns.unique_hash)),
             # After everything that depends on it: MySQL assigns from left to right.
-            (columns.crashes, columns.crashes + 1),
+            (columns.crashes, columns.crashes + ONE),
             *self._let_go(),
         ]
         return adapter.take(self._table, lapsed, assignments, [raw(columns.id), columns.status])
