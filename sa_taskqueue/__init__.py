@@ -16,15 +16,9 @@ if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskQueue
     from sa_taskqueue.reservation import Lease
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
-    from sa_taskqueue.session import (
-        AsyncTaskSession,
-        TaskSession,
-        enqueue,
-        enqueue_many,
-        install,
-        prepare_sqlite,
-        sqlite_engine,
-    )
+    from sa_taskqueue.session import AsyncTaskSession, TaskSession, enqueue_many, prepare_sqlite, sqlite_engine
+    from sa_taskqueue.session.enqueue import enqueue
+    from sa_taskqueue.session.install import install
     from sa_taskqueue.worker import Worker
 
 __all__ = [

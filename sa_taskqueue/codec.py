@@ -132,7 +132,7 @@ def _number(value: float | Decimal, path: str) -> object:
         if digits and value.bit_length() > 3.32 * digits:
             raise BodyNotSerializable(path=path, reason=f"the number has more than {digits} digits")
         return int(value)
-    if not math.isfinite(value):
+    if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
         raise BodyNotSerializable(path=path, reason="JSON knows no NaN and no infinity")
     return float(value) if isinstance(value, float) else str(value)
 

@@ -146,7 +146,10 @@ class _Compiler:
         return self._record(kind, {field.name for field in fields(kind) if field.init}, required)
 
     def _typed_dict(self, kind: Any) -> Converter:
-        return self._record(kind, set(typing.get_type_hints(kind)), kind.__required_keys__)
+        hints = typing.get_type_hints(kind, include_extras=True)
+        # __required_keys__ alone does not see NotRequired where annotations are strings.
+        optional_keys = {name for name, hint in hints.items() if typing.get_origin(hint) is typing.NotRequired}
+        return self._record(kind, set(hints), frozenset(kind.__required_keys__ - optional_keys))
 
     def _record(self, kind: Any, names: set[str], required: frozenset[str]) -> Converter:
         converters: dict[str, Converter] = {}

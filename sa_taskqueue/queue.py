@@ -77,7 +77,10 @@ class TaskQueue:
     @property
     def table(self) -> sa.Table:
         """The table the model is mapped to."""
-        table = orm.class_mapper(self.model, configure=False).local_table
+        try:
+            table = orm.class_mapper(self.model, configure=False).local_table
+        except sa.exc.InvalidRequestError:
+            table = None
         if not isinstance(table, sa.Table):
             raise InvalidSetting(setting="model", value=self.model, allowed="a class mapped to a table")
         return table

@@ -43,7 +43,9 @@ class Arguments:
         self._rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
         self._others = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
         # Only these must be passed by position; all others go by keyword, which is one step less.
-        self._by_position = () if self._rest is None and self._keywords >= set(self._positional) else self._positional
+        self._by_position = tuple(
+            name for name in self._positional if self._rest is not None or name not in self._keywords
+        )
         self._converters: dict[str, tuple[type | None, Converter]] | None = None
         self._not_none: frozenset[str] = frozenset()
 
