@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed
 from sa_taskqueue.session.pending import boundary, unit_of_work
-from sa_taskqueue.session.targets import AnySession, AsyncTarget, SyncTarget, is_async, sync_session
+from sa_taskqueue.session.targets import AnySession, AsyncTarget, SyncTarget, async_session, is_async, sync_session
 from sa_taskqueue.store.inserts import insert_many
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def enqueue_many(
     """
     tasks = [item if hasattr(item, "unique_hash") else task.new(**item) for item in arguments]
     if is_async(session):
-        return session.run_sync(write_many, task, tasks)  # type: ignore[union-attr, no-any-return]
+        return async_session(cast("AsyncTarget", session)).run_sync(write_many, task, tasks)
     return write_many(sync_session(session), task, tasks)
 
 

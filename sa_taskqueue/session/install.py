@@ -53,9 +53,10 @@ def _install_async(target: Any) -> None:
         install(target.session_factory)
         _add_methods(target)
     elif isinstance(target, async_sessionmaker):
-        # It shares AsyncSession's sync class with everyone, so it gets one of its own.
+        # Unlike sessionmaker it uses the class it is given, and that class's sync one: it gets its own of both.
         chosen = target.kw.get("sync_session_class") or target.class_.sync_session_class
         target.configure(sync_session_class=_hooked_subclass(chosen))
+        target.class_ = type(target.class_.__name__, (target.class_,), {})
         _add_methods(target.class_)
     else:
         raise InvalidSetting(setting="install(...)", value=target, allowed=_ALLOWED)

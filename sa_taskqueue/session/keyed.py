@@ -81,15 +81,15 @@ def _hash_of(keyed: KeyedRow) -> bytes:
 
 def _insert(session: Session, owed: Pending, keyed: KeyedRow) -> None:
     connection = session.connection(bind_arguments={"mapper": keyed.queue.model})
-    values = _values(keyed.row)
-    stored = insert_unique(connection, keyed.queue.table, keyed.task, values).id
-    if stored != keyed.task.id:
-        inspect(keyed.row).info[_DUPLICATE_OF] = stored
+    holder, answer = insert_unique(connection, keyed.queue.table, keyed.task, _values(keyed.row))
+    if answer is not Answer.DUPLICATE:
+        owed.unflushed.add((keyed.queue, keyed.task.queue))
+    if answer is not Answer.INSERTED:
+        inspect(keyed.row).info[_DUPLICATE_OF] = holder
         return
     make_transient_to_detached(keyed.row)
     session.add(keyed.row)
     owed.inserted.append(keyed.row)
-    owed.unflushed.add((keyed.queue, keyed.task.queue))
 
 
 def _values(row: Any) -> dict[str, Any]:

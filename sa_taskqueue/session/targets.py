@@ -19,6 +19,11 @@ def is_async(session: object) -> bool:
     return not isinstance(session, (Session, scoped_session))
 
 
+def async_session(session: AsyncTarget) -> AsyncSession:
+    """Return the AsyncSession itself, or the one that a registry of them gives in this scope."""
+    return session if hasattr(session, "run_sync") else session()
+
+
 def sync_session(session: AnySession) -> Session:
     """Return the sync Session in which an AsyncSession or a registry of sessions does its work."""
     if isinstance(session, Session):
