@@ -35,7 +35,7 @@ def test_only_adapters_look_at_the_dialect() -> None:
         for source in in_package()
         if not source.path.is_relative_to(PACKAGE / "adapters")
         for node in source.nodes
-        if isinstance(node, ast.Attribute) and _names_a_dialect(node)
+        if (isinstance(node, ast.Attribute) and _names_a_dialect(node)) or _compares_a_backend(node)
     ]
     assert not found
 
@@ -68,6 +68,7 @@ def test_asyncio_of_sqlalchemy_is_imported_where_it_is_used() -> None:
     found = [
         f"{source.name}:{node.lineno}"
         for source in in_package()
+        if source.path.name != "async_sessions.py"  # itself imported at the first use of AsyncTaskSession
         for node in _imported_at_once(source)
         if (getattr(node, "module", None) or node.names[0].name).startswith("sqlalchemy.ext.asyncio")
     ]
@@ -80,16 +81,24 @@ def test_tests_wait_for_conditions_instead_of_sleeping() -> None:
         for source in sources(ROOT / "tests")
         if source.name != "tests/support.py"
         for call in source.calls("sleep")
+        if ast.unparse(call.args[0]) != "0"  # which lets other tasks run, and waits for nothing
     ]
     assert not found
 
 
 def _names_a_dialect(node: ast.Attribute) -> bool:
-    if node.attr in {"get_backend_name", "is_mariadb"}:
+    if node.attr == "is_mariadb":
         return True
     owner = node.value
     last = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     return node.attr == "name" and last == "dialect"
+
+
+def _compares_a_backend(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) and any(
+        isinstance(inner, ast.Attribute) and inner.attr in {"get_backend_name", "drivername"}
+        for inner in ast.walk(node)
+    )
 
 
 def _imported_at_once(source: Source) -> list[ast.Import | ast.ImportFrom]:

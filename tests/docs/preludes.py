@@ -15,11 +15,10 @@ COMPLETE = {"docs/tutorial.md"}
 
 
 def prelude(page: str) -> dict[str, Any]:
-    """The namespace in which the page's first snippet runs; `__name__` makes its functions handlers of a module."""
-    names: dict[str, Any] = {"__name__": "app"}
+    """The names that the page's first snippet finds."""
     if page in COMPLETE:
-        return names
-    names |= _shop()
+        return {}
+    names = _shop()
     if page == "README.md":
         names |= _readme(names)
     return names

@@ -1,7 +1,8 @@
 """Each Python snippet of the documentation runs, and so do the commands of the tutorial.
 
-The snippets of a page run one after the other in one namespace, in an empty folder; a snippet whose first line is
-`# NAME.py` is also written to that file. Pages that build on the tutorial's classes find them in `preludes`.
+The snippets of a page run one after the other as one module, in an empty folder; a snippet whose first line is
+`# NAME.py` becomes that file, which later ones import. Pages that build on the tutorial's classes get them from
+`preludes`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import os
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +29,10 @@ PYTHON = [page for page in pages() if snippets(page, "python")]
 def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    namespace = prelude(name(page))
+    module = types.ModuleType("snippets")
+    monkeypatch.setitem(sys.modules, "snippets", module)
+    namespace = vars(module)
+    namespace.update(prelude(name(page)))
     try:
         for snippet in snippets(page, "python", "sh"):
             if snippet.language == "python":
@@ -39,10 +45,11 @@ def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         sys.modules.pop("app", None)
 
 
-def _run(snippet: Snippet, page: str, namespace: dict[str, object]) -> None:
+def _run(snippet: Snippet, page: str, namespace: dict[str, Any]) -> None:
     first = snippet.text.partition("\n")[0]
     if first.startswith("# ") and first.endswith(".py"):
         Path(first[2:]).write_text(snippet.text, encoding="utf-8")
+        return
     # With its place in the page, so that a failure's traceback shows the line, and inspect finds the source.
     where = f"{page}:{snippet.line}"
     linecache.cache[where] = (len(snippet.text), None, snippet.text.splitlines(keepends=True), where)
