@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import sqlalchemy as sa
 from sqlalchemy import orm
+from sqlalchemy.exc import InvalidRequestError
 
 from sa_taskqueue import codec, validation
 from sa_taskqueue.context import TaskContext
@@ -79,7 +80,7 @@ class TaskQueue:
         """The table the model is mapped to."""
         try:
             table = orm.class_mapper(self.model, configure=False).local_table
-        except sa.exc.InvalidRequestError:
+        except InvalidRequestError:
             table = None
         if not isinstance(table, sa.Table):
             raise InvalidSetting(setting="model", value=self.model, allowed="a class mapped to a table")
@@ -116,7 +117,8 @@ class TaskQueue:
         return lambda function: self._register(function, name, known)
 
     def _register(self, function: Callable[..., Any], name: str | None, settings: Settings) -> TaskDefinition[..., Any]:
-        name = getattr(function, "__name__", "") if name is None else name
+        if name is None:
+            name = str(getattr(function, "__name__", ""))
         if isinstance(function, TaskDefinition):
             raise InvalidHandler(name=name, reason="it is registered already")
         known = self._handlers.get(name)
