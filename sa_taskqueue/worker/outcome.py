@@ -92,7 +92,7 @@ class Outcomes:
     ) -> Settlement:
         error = history = None
         if entry is not None:
-            error, history = errors.dump(entry), errors.extend(history, entry)
+            error, history = errors.dump(entry), errors.extend(claimed.errors, entry)
         return Settlement(
             claimed.id,
             claimed.epoch,
