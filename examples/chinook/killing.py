@@ -40,6 +40,9 @@ def kill_while_it_holds(engine: Engine, worker: subprocess.Popen[bytes], name: s
     while time.monotonic() < deadline:
         if worker.poll() is not None:
             sys.exit(f"{name} ended by itself with code {worker.returncode}")
+        if tasks_held(engine, name) == 0:
+            time.sleep(0.01)
+            continue
         os.kill(worker.pid, signal.SIGSTOP)
         time.sleep(0.1)
         if tasks_held(engine, name) > 0:
@@ -49,5 +52,4 @@ def kill_while_it_holds(engine: Engine, worker: subprocess.Popen[bytes], name: s
                 return KilledHolding(name, held)
             sys.exit(f"{name} was killed, but the statement it had sent finished its last task: run again")
         os.kill(worker.pid, signal.SIGCONT)
-        time.sleep(0.01)
     sys.exit(f"{name} never held a task: nothing was killed")

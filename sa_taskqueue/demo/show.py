@@ -109,6 +109,8 @@ class Show:
             nonlocal held
             if worker.poll() is not None:
                 raise DemoFailed(f"{name} ended by itself with code {worker.returncode}")
+            if not self._held(name):
+                return False
             worker.send_signal(signal.SIGSTOP)  # a frozen process finishes nothing: what it holds can be counted
             time.sleep(SETTLE_SECONDS)
             held = self._held(name)

@@ -58,6 +58,8 @@ class WorkerProcess:
 
         def frozen() -> set[Pair]:
             assert self.process.poll() is None, self.log.read_text()
+            if not (self.held(engine) & self.started()) - self.ended():
+                return set()
             self.process.send_signal(signal.SIGSTOP)
             at_work = (self.held(engine) & self.started()) - self.ended()
             if not at_work or not can_write(engine):
