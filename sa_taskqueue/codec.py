@@ -83,19 +83,19 @@ def _fast(value: object) -> str | None:
     return text
 
 
-def _is_plain(value: object, depth: int) -> bool:
+def _is_plain(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind in _SCALARS:
         return True
     if depth >= MAX_DEPTH:
         return False
     if kind is dict:
-        for key, item in value.items():  # type: ignore[attr-defined]
+        for key, item in value.items():
             if type(key) is not str or (type(item) not in _SCALARS and not _is_plain(item, depth + 1)):
                 return False
         return True
     if kind is list or kind is tuple:
-        return all(type(item) in _SCALARS or _is_plain(item, depth + 1) for item in value)  # type: ignore[attr-defined]
+        return all(type(item) in _SCALARS or _is_plain(item, depth + 1) for item in value)
     return False
 
 

@@ -95,19 +95,14 @@ class TaskContext:
 
         It is opened at the first use. Its commit, rollback and begin only move savepoints.
         """
-        if self._session is None:
-            self._session = self._open_session()
-        return self._session  # type: ignore[no-any-return]
+        session: Session = self._opened()
+        return session
 
     @property
     def async_session(self) -> AsyncSession:
         """The same for an async handler of a worker with an AsyncEngine."""
-        return self.session  # type: ignore[return-value]
-
-    @property
-    def session_used(self) -> bool:
-        """Whether the handler asked for its session."""
-        return self._session is not None
+        session: AsyncSession = self._opened()
+        return session
 
     def extend(self, seconds: float) -> None:
         """Hold the task for at least so many seconds from now, from a sync handler; raises LeaseLost if it is lost."""
@@ -116,3 +111,8 @@ class TaskContext:
     async def aextend(self, seconds: float) -> None:
         """The same as `extend`, for an async handler."""
         await self._aextend(seconds)
+
+    def _opened(self) -> Any:
+        if self._session is None:
+            self._session = self._open_session()
+        return self._session

@@ -251,14 +251,13 @@ def _same(value: object, stored: object) -> bool:
     return isinstance(stored, str) and str(value) == stored
 
 
-def _library_model(kind: type) -> Converter:
+def _library_model(kind: Any) -> Converter:
     """A msgspec struct or pydantic model; the package was imported by whoever made the class."""
     msgspec, pydantic = sys.modules.get("msgspec"), sys.modules.get("pydantic")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
         return _checked(kind, lambda value: msgspec.convert(value, kind))
     if pydantic is not None and issubclass(kind, pydantic.BaseModel):
-        validate = kind.model_validate_json  # type: ignore[attr-defined]
-        return _checked(kind, lambda value: validate(json.dumps(value)))
+        return _checked(kind, lambda value: kind.model_validate_json(json.dumps(value)))
     raise UnsupportedAnnotation(kind)
 
 

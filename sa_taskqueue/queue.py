@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -75,7 +76,7 @@ class TaskQueue:
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 
-    @property
+    @functools.cached_property
     def table(self) -> sa.Table:
         """The table the model is mapped to."""
         try:

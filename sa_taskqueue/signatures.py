@@ -25,6 +25,10 @@ _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWOR
 _EXACT = frozenset({str, int, float, bool})
 
 
+# For each stored name: the type that needs no conversion, if there is one, and the conversion.
+Converters = Mapping[str, tuple[type | None, Converter]]
+
+
 class Arguments:
     """How one handler's arguments are stored and read back."""
 
@@ -46,31 +50,35 @@ class Arguments:
         self._by_position = tuple(
             name for name in self._positional if self._rest is not None or name not in self._keywords
         )
-        self._converters: dict[str, tuple[type | None, Converter]] | None = None
+        self._converters: Converters | None = None
         self._not_none: frozenset[str] = frozenset()
 
     def prepare_early(self) -> None:
         """Find a wrong annotation where the handler is defined; one that names what comes later waits for `prepare`."""
         with contextlib.suppress(NameError):
-            self._prepare()
+            self._work_out()
 
     def prepare(self) -> None:
         """Work out the annotations once; InvalidHandler if one cannot be resolved or made from JSON."""
+        self._ready()
+
+    def _ready(self) -> Converters:
+        if self._converters is not None:
+            return self._converters
         try:
-            self._prepare()
+            return self._work_out()
         except NameError as error:
             reason = f"its annotations cannot be resolved at run time ({error}): import what they name at module level"
             raise InvalidHandler(name=self._name, reason=reason) from None
 
-    def _prepare(self) -> None:
-        if self._converters is not None:
-            return
+    def _work_out(self) -> Converters:
         converters = {
             each.name: self._converter(each, hint)
             for each, hint in zip(self._signature.parameters.values(), self._hints(), strict=True)
         }
         self._not_none = frozenset(name for name, (_, convert) in converters.items() if not _accepts_none(convert))
         self._converters = converters
+        return converters
 
     def _hints(self) -> Iterator[Any]:
         """The annotations of the stored parameters only: others may be importable for type checkers alone."""
@@ -94,8 +102,7 @@ class Arguments:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The object to store; a default that was not overridden is left to the worker."""
-        if self._converters is None:
-            self.prepare()
+        self._ready()
         bound = dict(zip(self._positional, args, strict=False))
         if len(args) > len(self._positional):
             if self._rest is None:
@@ -118,21 +125,18 @@ class Arguments:
 
     def decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for the handler; UndecodableTask if the body does not fit it."""
-        if self._converters is None:
-            self.prepare()
+        converters = self._ready()
         try:
-            return self._decode(body)
+            return self._decode(body, converters)
         except Exception as error:
-            reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            raise UndecodableTask(name=self._name, reason=reason) from error
+            raise UndecodableTask(name=self._name, reason=_reason(error)) from error
 
-    def _decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _decode(self, body: str, converters: Converters) -> tuple[tuple[Any, ...], dict[str, Any]]:
         values = decode_json(body)
         if type(values) is not dict:
             raise Mismatch("an object keyed by parameter name")
-        converters: dict[str, tuple[type | None, Converter]] = self._converters  # type: ignore[assignment]
         for name, value in values.items():
-            exact, convert = converters.get(name) or self._other(name)
+            exact, convert = converters.get(name) or self._other(name, converters)
             if type(value) is not exact:
                 values[name] = _named(name, convert, value)
         if not self._required <= values.keys():
@@ -152,11 +156,11 @@ class Arguments:
         rest = values.pop(self._rest, []) if self._rest else []
         return (*args, *rest), values
 
-    def _other(self, name: str) -> tuple[type | None, Converter]:
+    def _other(self, name: str, converters: Converters) -> tuple[type | None, Converter]:
         """What converts a keyword that has no parameter of its own."""
-        if self._others is None or self._converters is None:
+        if self._others is None:
             raise Mismatch("left out, because the handler has no such parameter", name)
-        return self._converters[self._others]
+        return converters[self._others]
 
     def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InvalidArguments:
         try:
@@ -206,6 +210,14 @@ def _accepts_none(convert: Converter) -> bool:
     except Exception:  # noqa: BLE001 - a converter may raise anything, and then it takes no None
         return False
     return True
+
+
+def _reason(error: Exception) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a class of the user may fail at that too
+        text = "no text"
+    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
 
 
 def _named(name: str, convert: Converter, value: Any) -> Any:

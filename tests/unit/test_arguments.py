@@ -197,15 +197,16 @@ def test_a_body_that_a_class_of_the_user_refuses_is_undecodable() -> None:
         a: int
 
         def __post_init__(self) -> None:
-            raise KeyboardInterruptLookalike
+            raise Unspeakable
 
-    class KeyboardInterruptLookalike(Exception):
-        pass
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text either")
 
     def handler(odd) -> None: ...  # type: ignore[no-untyped-def]
 
     handler.__annotations__["odd"] = Odd
-    with pytest.raises(UndecodableTask, match="KeyboardInterruptLookalike"):
+    with pytest.raises(UndecodableTask, match="Unspeakable: no text"):
         TaskQueue(Task).task(handler).decode('{"odd": {"a": 1}}')
 
 
