@@ -136,8 +136,11 @@ class WorkUnit:
 
     @property
     def used(self) -> bool:
-        """Whether the handler's session has sent a statement."""
-        return self._connection is not None
+        """Whether the handler's session has sent a statement, or still has one to send."""
+        if self._connection is not None:
+            return True
+        session = self._session
+        return session is not None and bool(session.new or session.dirty or session.deleted)
 
     def session(self) -> WorkSession:
         """The session for a sync handler."""
