@@ -202,6 +202,10 @@ class Adapter:
             .order_by(table.c.priority)
         )
 
+    def by_index(self, pick: Select[Any], table: Table, index: str) -> Select[Any]:
+        """Have ``pick`` read the table in the order of this index, where the server might think of another."""
+        return pick
+
     def skip_locked(self, pick: Select[Any]) -> Select[Any]:
         """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""
         return pick

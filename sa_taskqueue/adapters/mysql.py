@@ -120,6 +120,11 @@ class MySQL(MySQLTypes):
         change = changed(table, assignments).where(these)
         return LockThenUpdate(lock, change)
 
+    def by_index(self, pick: Select[Any], table: Table, index: str) -> Select[Any]:
+        # Left to itself with 10 rows, or with 1,500 before ANALYZE, it sorted all of the queue, and locked it
+        # (MySQL 9.7, MariaDB 10.11, 2026-11-30).
+        return _forced(pick, table, index) if any(found.name == index for found in table.indexes) else pick
+
     def skip_locked(self, pick: Select[Any]) -> Select[Any]:
         return pick.with_for_update(skip_locked=True)
 
@@ -134,13 +139,13 @@ class MySQL(MySQLTypes):
 
 def _these(table: Table) -> Select[Any]:
     """The rows ``ids``, locked in this order and no others: hence the index by name and no condition on the status."""
-    return (
-        select(table.c.id, table.c.epoch, table.c.status)
-        .with_hint(table, "FORCE INDEX (PRIMARY)", "mysql")
-        .with_hint(table, "FORCE INDEX (PRIMARY)", "mariadb")
-        .where(table.c.id.in_(bindparam("ids", expanding=True)))
-        .order_by(table.c.id)
-    )
+    rows = select(table.c.id, table.c.epoch, table.c.status).where(table.c.id.in_(bindparam("ids", expanding=True)))
+    return _forced(rows.order_by(table.c.id), table, "PRIMARY")
+
+
+def _forced(pick: Select[Any], table: Table, index: str) -> Select[Any]:
+    hint = f"FORCE INDEX (`{index}`)"
+    return pick.with_hint(table, hint, "mysql").with_hint(table, hint, "mariadb")
 
 
 def _lock_name(name: str) -> str:

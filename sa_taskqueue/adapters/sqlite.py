@@ -116,7 +116,10 @@ class SQLite(Adapter):
         return walk_priorities(table, self.seconds_until)
 
     def begin(self, connection: Connection) -> None:
-        # The driver would begin at the first write, which may fail with BUSY_SNAPSHOT after a read.
+        # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read. A prepared
+        # engine begins in its own event.
+        if not connection.in_transaction():
+            connection.begin()
         driver = connection.connection.driver_connection
         if not getattr(driver, "in_transaction", False):
             connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
+    Select,
     String,
     Table,
     Text,
@@ -25,6 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.careful import CarefulClaim
 from sa_taskqueue.store.memory import ClaimMemory, Position, Reach
@@ -94,15 +96,16 @@ class Claims:
         error = json.dumps({"code": "undecodable", "message": row.reason})
         connection.execute(self._fail, {"raw_id": row.raw_id, "new_error": error})
 
-    def _due(self) -> Any:
+    def _due(self) -> Select[Any]:
         """Equality and the order of the claim index, nothing else: so no row is locked that is not returned."""
         columns = self._table.c
-        return (
+        due = (
             select(columns.id)
             .where(columns.queue == bindparam("of_queue", type_=String()), columns.status == status_literal(Status.NEW))
             .order_by(columns.priority, columns.ready_at, columns.id)
             .limit(bindparam("at_most", type_=Integer()))
         )
+        return self._adapter.by_index(due, self._table, index_name(self._table, "claim"))
 
     def _assignments(self) -> Assignments:
         columns = self._table.c

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments, TakeShape
+from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.reading import converter, raw
 from sa_taskqueue.store.rows import Pair, TakenOver
@@ -146,4 +147,5 @@ class Leases:
             (columns.crashes, columns.crashes + ONE),
             *self._let_go(),
         ]
+        lapsed = adapter.by_index(lapsed, self._table, index_name(self._table, "take_over"))
         return adapter.take(self._table, lapsed, assignments, [raw(columns.id), columns.status])

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Integer, Table, bindparam, select
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.reading import raw
 from sa_taskqueue.store.running import take
@@ -29,6 +30,7 @@ class Promotion:
             .order_by(columns.scheduled_at, columns.id)
             .limit(bindparam("at_most", type_=Integer()))
         )
+        due = adapter.by_index(due, table, index_name(table, "promote"))
         assignments: Assignments = [(columns.status, status_literal(Status.NEW)), (columns.ready_at, adapter.clock())]
         self._shape = adapter.take(table, due, assignments, [raw(columns.id)])
 

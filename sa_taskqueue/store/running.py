@@ -40,7 +40,7 @@ def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[A
             return rows
         case CompareAndSet(candidates, change):
             found = connection.execute(candidates, values).fetchall()
-            return [row for row in found if _won(connection, change, values, row)]
+            return [row[:-2] for row in found if _won(connection, change, values, row)]
 
 
 def change_held(

@@ -1,0 +1,105 @@
+"""No statement of the hot path locks rows that it does not change.
+
+Locks counted on 2026-11-30 stand beside each rule: PostgreSQL counts rows, MySQL and MariaDB count records of every
+index by which a row was reached or changed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from sa_taskqueue.states import Status
+from sa_taskqueue.store import Settlement
+from tests.store.bench import Bench, pairs
+from tests.store.locks import locked_rows
+
+pytestmark = pytest.mark.servers("postgresql", "mysql", "mariadb")
+
+PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+FUTURE = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
+
+
+def most(bench: Bench, rows: int) -> int:
+    """The index record and the row itself, where those are two locks; twice that on MySQL and MariaDB is too many."""
+    return rows if bench.engine.dialect.name == "postgresql" else 3 * rows
+
+
+@pytest.mark.parametrize("leased", [0, 500])
+def test_a_claim_locks_what_it_returns(bench: Bench, leased: int) -> None:
+    bench.add(leased) if leased else None
+    bench.claim(leased) if leased else None
+    bench.add(1500)
+
+    with bench.transaction() as connection:
+        assert len(bench.store.claim(connection, "mail", 5, lease=60, by="w")) == 5
+        locked = locked_rows(bench.engine, connection)
+    assert 5 <= locked <= most(bench, 5)
+
+
+def test_a_claim_of_an_empty_queue_locks_nothing(bench: Bench) -> None:
+    bench.add(100, queue="reports")
+    bench.add(100, status=Status.SCHEDULED, scheduled_at=FUTURE)
+
+    with bench.transaction() as connection:
+        assert bench.store.claim(connection, "mail", 5, lease=60, by="w") == []
+        assert locked_rows(bench.engine, connection) == 0
+
+
+@pytest.mark.servers("postgresql")
+def test_a_claim_from_positions_locks_what_it_returns(bench: Bench) -> None:
+    for priority in (1, 2, 3):
+        bench.add(30, priority=priority)
+    memory = bench.store.claim_memory()
+    assert memory is not None
+    with bench.transaction() as connection:
+        bench.store.claim(connection, "mail", 70, lease=60, by="w", memory=memory)
+
+    with bench.transaction() as connection:
+        assert len(bench.store.claim(connection, "mail", 15, lease=60, by="w", memory=memory)) == 15
+        assert locked_rows(bench.engine, connection) == 15
+
+
+def test_a_promotion_locks_what_it_promotes(bench: Bench) -> None:
+    for priority in (1, 2):
+        bench.add(300, status=Status.SCHEDULED, priority=priority, scheduled_at=PAST)
+        bench.add(1000, status=Status.SCHEDULED, priority=priority, scheduled_at=FUTURE)
+
+    with bench.transaction() as connection:
+        assert bench.store.promote(connection, 20) == 20
+        locked = locked_rows(bench.engine, connection)
+    assert 20 <= locked <= most(bench, 20)
+
+
+def test_a_take_over_locks_what_it_frees(bench: Bench) -> None:
+    bench.add(600)
+    bench.claim(100, lease=-1.0)
+    bench.claim(500)
+
+    with bench.transaction() as connection:
+        assert len(bench.store.take_over(connection, 20, max_crashes=3).freed) == 20
+        locked = locked_rows(bench.engine, connection)
+    assert 20 <= locked <= most(bench, 20)
+
+
+def test_a_renewal_locks_what_it_renews(bench: Bench) -> None:
+    bench.add(300)
+    claimed = bench.claim(300)
+
+    with bench.transaction() as connection:
+        assert len(bench.store.renew(connection, pairs(claimed[100:120]), lease=60)) == 20
+        locked = locked_rows(bench.engine, connection)
+    assert 20 <= locked <= most(bench, 20)
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_finish_locks_what_it_ends(bench: Bench, delete: bool) -> None:
+    bench.add(300)
+    claimed = bench.claim(300)
+    ends = [Settlement(task.id, task.epoch, Status.COMPLETED, delete=delete) for task in claimed[100:120]]
+
+    with bench.transaction() as connection:
+        assert len(bench.store.settle(connection, ends)) == 20
+        locked = locked_rows(bench.engine, connection)
+    assert 20 <= locked <= most(bench, 20)
