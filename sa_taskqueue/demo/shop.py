@@ -14,7 +14,7 @@ from sa_taskqueue.models import QueueMixin
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.session import sqlite_engine
 
-HANDLER_SECONDS = 0.02
+HANDLER_SECONDS = 0.05
 """How long one receipt takes to print: long enough that a worker can be killed in the middle of its work."""
 
 

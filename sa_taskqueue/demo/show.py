@@ -19,7 +19,8 @@ from sa_taskqueue.session import TaskSession
 from sa_taskqueue.states import TERMINAL, Status
 
 PATIENCE_SECONDS = 120.0
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.02
+TELL_SECONDS = 0.1
 SETTLE_SECONDS = 0.05
 """How long a frozen worker's last statement is given to arrive before the tasks it holds are counted."""
 
@@ -62,7 +63,10 @@ class Show:
         self._orders = orders
         self._watch = watch
         self._engine = open_shop(self._file)
+        self._session_factory = sessionmaker(self._engine, class_=TaskSession)
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._taken = 0
+        self._told = 0.0
         self._deadline = time.monotonic() + PATIENCE_SECONDS
 
     def play(self) -> Outcome:
@@ -70,9 +74,16 @@ class Show:
         started = time.monotonic()
         Base.metadata.create_all(self._engine)
         with self._started_workers("worker-1", "worker-2"):
-            self._take_orders()
+            for _ in range(self._orders // 2):
+                self._take_order()
             held = self._kill_midway("worker-2")
-            self._wait(lambda: self._open() == 0, "tasks are still open")
+            while self._taken < self._orders:
+                self._take_order()
+            while self._open():
+                self._check_patience("the tasks were not worked off")
+                self._tell()
+                time.sleep(LOOK_SECONDS)
+            self._tell("all orders are worked off")
         outcome = self._count(held, started)
         self._engine.dispose()
         return outcome
@@ -90,62 +101,66 @@ class Show:
             for process in self._workers.values():
                 process.wait()
 
-    def _take_orders(self) -> None:
-        """Each order is completed in a unit of work of its own, which also stores its task."""
-        session_factory = sessionmaker(self._engine, class_=TaskSession)
-        for number in range(1, self._orders + 1):
-            with session_factory.begin() as session:
-                session.add(Order(id=number, status="complete"))
-                session.enqueue(send_receipt, number)
-        self._tell(f"{self._orders} orders completed, each with its task")
+    def _take_order(self) -> None:
+        """Complete one order in a unit of work, which also stores its task."""
+        self._taken += 1
+        with self._session_factory.begin() as session:
+            session.add(Order(id=self._taken, status="complete"))
+            session.enqueue(send_receipt, self._taken)
+        self._tell()
 
     def _kill_midway(self, name: str) -> int:
-        """SIGKILL the worker when a third of the work is done and it holds a task; how many it held."""
-        worker = self._workers[name]
-        self._wait(lambda: self._number(Task, Task.status == Status.COMPLETED) >= self._orders // 3, "no work was done")
-        held = 0
+        """SIGKILL the worker when a quarter of the work is done and it holds a task; how many it held.
 
-        def killed() -> bool:
-            nonlocal held
+        Orders come in meanwhile, so that there is work for it however fast the other one is.
+        """
+        worker = self._workers[name]
+        while True:
+            self._check_patience(f"{name} never held a task")
             if worker.poll() is not None:
                 raise DemoFailed(f"{name} ended by itself with code {worker.returncode}")
-            if not self._held(name):
-                return False
-            worker.send_signal(signal.SIGSTOP)  # a frozen process finishes nothing: what it holds can be counted
-            time.sleep(SETTLE_SECONDS)
-            held = self._held(name)
-            worker.send_signal(signal.SIGKILL if held else signal.SIGCONT)
-            return held > 0
-
-        self._wait(killed, f"{name} never held a task")
-        worker.wait()
-        self._tell(f"{name} killed with SIGKILL while it held {held} task(s)")
-        return held
-
-    def _wait(self, condition: Callable[[], bool], complaint: str) -> None:
-        while not condition():
-            if time.monotonic() > self._deadline:
-                raise DemoFailed(f"{complaint} after {PATIENCE_SECONDS:.0f} seconds")
+            if self._completed() >= self._orders // 4 and self._held(name):
+                worker.send_signal(signal.SIGSTOP)  # a frozen process finishes nothing: what it holds can be counted
+                time.sleep(SETTLE_SECONDS)
+                held = self._held(name)
+                worker.send_signal(signal.SIGKILL if held else signal.SIGCONT)
+                if held:
+                    worker.wait()
+                    self._tell(f"{name} killed with SIGKILL while it held {held} task(s)")
+                    return held
+            elif self._taken < self._orders:
+                self._take_order()
             self._tell()
             time.sleep(LOOK_SECONDS)
 
+    def _check_patience(self, complaint: str) -> None:
+        if time.monotonic() > self._deadline:
+            raise DemoFailed(f"{complaint} within {PATIENCE_SECONDS:.0f} seconds")
+
     def _tell(self, note: str = "") -> None:
+        """Report the progress, at most every `TELL_SECONDS` unless there is something to say."""
+        now = time.monotonic()
+        if not note and now - self._told < TELL_SECONDS:
+            return
+        self._told = now
         alive = sum(process.poll() is None for process in self._workers.values())
-        completed = self._number(Task, Task.status == Status.COMPLETED)
         running = self._number(Task, Task.status == Status.RUNNING)
-        self._watch(Progress(self._number(Task), completed, running, alive, note))
+        self._watch(Progress(self._number(Task), self._completed(), running, alive, note))
 
     def _count(self, held: int, started: float) -> Outcome:
         with _looking(self._engine) as session:
             receipts = session.scalars(select(Receipt.order_id)).all()
         return Outcome(
             enqueued=self._number(Task),
-            completed=self._number(Task, Task.status == Status.COMPLETED),
+            completed=self._completed(),
             lost=self._orders - len(set(receipts)),
             effects_twice=len(receipts) - len(set(receipts)),
             held_by_killed=held,
             seconds=time.monotonic() - started,
         )
+
+    def _completed(self) -> int:
+        return self._number(Task, Task.status == Status.COMPLETED)
 
     def _open(self) -> int:
         return self._number(Task, Task.status.not_in(TERMINAL))
