@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from sa_taskqueue.runtime.sockets import cut
+from sa_taskqueue.exceptions import CommitUnknown
+from sa_taskqueue.runtime.sockets import Breaker
 from sa_taskqueue.runtime.threads import OneThread
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ R = TypeVar("R")
 Prepare = Callable[[Connection], None]
 
 CUT_PATIENCE = 10.0
-"""Seconds a driver may take to notice that its socket is shut, and SQLite, which has none, its busy timeout."""
+"""Seconds a driver may take to notice that its socket is shut, and SQLite, which has none, its busy timeout of 5 s."""
 
 
 class Link(ABC):
@@ -36,7 +38,8 @@ class Link(ABC):
     async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
         """Run the step with the connection, opening it first if need be.
 
-        After `timeout` seconds, or when cancelled, the connection is cut. TimeoutError: the driver ignored even that.
+        After `timeout` seconds, or when cancelled, the connection is cut. TimeoutError: the step was not begun, or ended
+        by the cut. CommitUnknown: it is still under way, because the driver ignored the cut.
         """
 
     @abstractmethod
@@ -56,18 +59,49 @@ class _Seat:
         self.connection: Connection | None = None
         self._engine = engine
         self._prepare = prepare
+        self._breaker: Breaker | None = None
+        self._gate = threading.Lock()
+        self._begun = False
+        self._left = False
 
-    def opened(self) -> Connection:
-        if self.connection is not None and self.connection.invalidated:
-            self.drop()
-        if self.connection is None:
-            self.connection = opened(self._engine, self._prepare)
-        return self.connection
+    def run(self, step: Callable[[Connection], R]) -> R:
+        connection = self._opened()
+        with self._gate:
+            if self._left:  # the caller has gone on with another connection: the step must not run twice
+                raise TimeoutError("the connection took too long to open")
+            self._begun = True
+        return step(connection)
+
+    def submit(self, step: Callable[[Connection], R]) -> asyncio.Future[R]:
+        """Run the step in the thread; one at a time."""
+        self._begun = False
+        return asyncio.wrap_future(self.thread.submit(lambda: self.run(step)))
+
+    def leave_unless_begun(self) -> bool:
+        """True: the step has not begun and never will."""
+        with self._gate:
+            self._left = not self._begun
+            return self._left
+
+    def cut(self) -> None:
+        if self._breaker is not None:
+            self._breaker.cut()
 
     def drop(self) -> None:
         connection, self.connection = self.connection, None
         if connection is not None:
             drop(connection)
+        if self._breaker is not None:
+            self._breaker.close()
+
+    def _opened(self) -> Connection:
+        if self.connection is not None and self.connection.invalidated:
+            self.drop()
+        if self.connection is None:
+            connection = opened(self._engine, self._prepare)
+            self._breaker = Breaker(connection)
+            self.connection = connection
+        return self.connection
 
 
 class ThreadLink(Link):
@@ -85,19 +119,16 @@ class ThreadLink(Link):
 
     async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
         seat = self._seat
-        future = asyncio.wrap_future(seat.thread.submit(lambda: step(seat.opened())))
+        future = seat.submit(step)
         try:
             done, _ = await asyncio.wait([future], timeout=timeout)
             if not done:
-                _cut(seat.connection)
-                done, _ = await asyncio.wait([future], timeout=CUT_PATIENCE)
+                await self._end(seat, future)
         except asyncio.CancelledError:
-            future.add_done_callback(_retrieve)
-            _cut(seat.connection)
+            seat.leave_unless_begun()
+            seat.cut()
+            await self._leave(future)
             raise
-        if not done:
-            future.add_done_callback(_retrieve)
-            raise TimeoutError(f"the driver did not return within {timeout} s")
         return future.result()
 
     async def discard(self) -> None:
@@ -112,6 +143,21 @@ class ThreadLink(Link):
             await asyncio.wait([dropped], timeout=CUT_PATIENCE)
         seat.thread.stop()
 
+    async def _end(self, seat: _Seat, future: asyncio.Future[R]) -> None:
+        """End a call whose time is over; returns if it ends by that."""
+        if seat.leave_unless_begun():
+            await self._leave(future)
+            raise TimeoutError("no connection could be made in time")
+        seat.cut()
+        done, _ = await asyncio.wait([future], timeout=CUT_PATIENCE)
+        if not done:
+            await self._leave(future)
+            raise CommitUnknown
+
+    async def _leave(self, future: asyncio.Future[R]) -> None:
+        future.add_done_callback(_retrieve)
+        await self.discard()
+
 
 class _AsyncSeat:
     """An AsyncConnection that one call at a time touches."""
@@ -120,6 +166,7 @@ class _AsyncSeat:
         self.connection: AsyncConnection | None = None
         self._engine = engine
         self._prepare = prepare
+        self._breaker: Breaker | None = None
 
     async def run(self, step: Callable[[Connection], R]) -> R:
         if self.connection is not None and self.connection.invalidated:
@@ -132,14 +179,19 @@ class _AsyncSeat:
         connection, self.connection = self.connection, None
         if connection is not None:
             await connection.run_sync(drop)
+        if self._breaker is not None:
+            self._breaker.close()
 
-    def cut(self) -> bool:
-        return self.connection is not None and _cut(self.connection.sync_connection)
+    def interrupt(self, task: asyncio.Task[R]) -> None:
+        """Cancelling is left for where the socket cannot be cut: psycopg answers it by waiting for the server."""
+        if self.connection is None or self._breaker is None or not self._breaker.cut():
+            task.cancel()
 
     async def _opened(self) -> AsyncConnection:
         connection = await self._engine.connect()
         try:
             await connection.run_sync(self._prepare)
+            self._breaker = await connection.run_sync(Breaker)
         except BaseException:
             await connection.run_sync(drop)
             raise
@@ -165,15 +217,17 @@ class LoopLink(Link):
         try:
             done, _ = await asyncio.wait([task], timeout=timeout)
             if not done:
-                _interrupt(seat, task)
+                seat.interrupt(task)
                 done, _ = await asyncio.wait([task], timeout=CUT_PATIENCE)
         except asyncio.CancelledError:
-            _interrupt(seat, task)
+            seat.interrupt(task)
             self._leave(task)
             raise
-        if not done or task.cancelled():
+        if not done:
             self._leave(task)
-            raise TimeoutError(f"the driver did not return within {timeout} s")
+            raise CommitUnknown
+        if task.cancelled():
+            raise TimeoutError(f"no answer within {timeout} s")
         return task.result()
 
     async def discard(self) -> None:
@@ -199,12 +253,6 @@ class LoopLink(Link):
         leaving.add_done_callback(self._leaving.discard)
 
 
-def _interrupt(seat: _AsyncSeat, task: asyncio.Task[R]) -> None:
-    """Cancelling is left for where the socket cannot be cut: psycopg answers it by waiting for the server."""
-    if not seat.cut():
-        task.cancel()
-
-
 def opened(engine: Engine, prepare: Prepare) -> Connection:
     """A connection of the engine, prepared; closed again if that fails."""
     connection = engine.connect()
@@ -222,10 +270,6 @@ def drop(connection: Connection) -> None:
         if not connection.closed and not connection.invalidated:
             connection.invalidate()
     connection.close()
-
-
-def _cut(connection: Connection | None) -> bool:
-    return connection is not None and cut(connection)
 
 
 def _retrieve(future: asyncio.Future[R]) -> None:

@@ -8,38 +8,47 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
 from typing import Any
 
 from sqlalchemy import Connection
 
 
-def cut(connection: Connection) -> bool:
-    """Shut the connection's socket down, so that a call waiting for it fails. False: it has none that we can reach.
+class Breaker:
+    """Knows a connection's socket from the start: mysqlclient refuses even `fileno()` while another thread waits in it."""
 
-    For a sync driver from any thread; for an async driver from the thread of its loop.
-    """
-    if connection.closed or connection.invalidated:
-        return False
-    driver: Any = connection.connection.driver_connection
-    transport = getattr(driver, "_transport", None)
-    if transport is not None:
-        transport.abort()
-        return True
-    descriptor = _descriptor(driver)
-    if descriptor is None:
-        return False
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as duplicate:
-        duplicate.shutdown(socket.SHUT_RDWR)
-    return True
+    def __init__(self, connection: Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        self._lock = threading.Lock()
+        self._transport: Any = getattr(driver, "_transport", None) or getattr(
+            getattr(driver, "_writer", None), "transport", None
+        )
+        self._socket = _duplicate(driver) if self._transport is None else None
+
+    def cut(self) -> bool:
+        """Shut the socket down, so that a call waiting for it fails. False: there is none that we can reach.
+
+        For a sync driver from any thread; for an async driver from the thread of its loop.
+        """
+        if self._transport is not None:
+            self._transport.abort()
+            return True
+        with self._lock:
+            if self._socket is None:
+                return False
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            return True
+
+    def close(self) -> None:
+        """Let go of the socket, after the connection was closed."""
+        with self._lock:
+            own, self._socket = self._socket, None
+        if own is not None:
+            own.close()
 
 
-def _descriptor(driver: Any) -> int | None:
-    """The socket's file descriptor: `fileno()` on psycopg and mysqlclient, `_sock` on PyMySQL."""
+def _duplicate(driver: Any) -> socket.socket | None:
+    """A second handle on the driver's socket: `fileno()` on psycopg and mysqlclient, `_sock` on PyMySQL."""
     fileno = getattr(driver, "fileno", None) or getattr(getattr(driver, "_sock", None), "fileno", None)
-    if fileno is None:
-        return None
-    try:
-        number = fileno()
-    except Exception:  # noqa: BLE001  every driver has its own error for a connection that is already closed
-        return None
-    return number if isinstance(number, int) and number >= 0 else None
+    return socket.socket(fileno=os.dup(fileno())) if fileno is not None else None

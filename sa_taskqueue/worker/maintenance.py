@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ BATCH = 1000
 
 LONGEST_SLEEP = 1.0
 """Seconds: a task scheduled meanwhile for the next moment is promoted at most this late."""
+
+SHORTEST_SLEEP = 0.02
+"""Seconds: while another worker promotes, the next due time is past, and looking without a pause would load the server."""
 
 JITTER = 0.05
 """Seconds by which workers that wait for the same due time are spread."""
@@ -87,7 +91,11 @@ class Maintenance:
         return freed, failed
 
     async def promote(self) -> float | None:
-        """Free the tasks that have fallen due; seconds until the next, None if there is none."""
+        """Free the tasks that have fallen due, in batches while these are full; seconds until the next, None: none waits.
+
+        One worker per table does it at a time, because a herd takes longer (14.2 s against 10.1 s for 100,000 on MySQL,
+        2026-11-30); for the others the next due time is then already past.
+        """
         while True:
             promoted, next_due = await self._lane.run_repeatable(self._promote_batch)
             if promoted:
@@ -117,13 +125,13 @@ class Maintenance:
         return total
 
     def _promote_batch(self, connection: Connection) -> tuple[int, float | None]:
-        """0 while another worker promotes: a herd of promoters takes longer than one (14.2 against 10.1 s)."""
+        """How many were promoted, none while another worker does it, and the seconds until the next is due."""
         return self._store.promote(connection, BATCH), self._store.next_due(connection)
 
-    async def _forever(self, name: str, turn: Callable[[], object]) -> None:
+    async def _forever(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await turn()  # type: ignore[misc]
+                await turn()
             except (SQLAlchemyError, QueueDatabaseError) as error:
                 logger.warning("%s failed (%s) and is tried again", name, error)
                 await asyncio.sleep(self._uniform(LONGEST_SLEEP, 2 * LONGEST_SLEEP))
@@ -132,15 +140,12 @@ class Maintenance:
         await self.take_over()
         await asyncio.sleep(min(TAKE_OVER_SPACING, self._lease / 4))
         self._claim_was_empty.clear()
-        try:
-            async with asyncio.timeout(self._lease / 4):
-                await self._claim_was_empty.wait()
-        except TimeoutError:
-            pass
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._claim_was_empty.wait(), self._lease / 4)
 
     async def _promote_turn(self) -> None:
         next_due = await self.promote()
-        wait = LONGEST_SLEEP if next_due is None else min(max(next_due, 0.0), LONGEST_SLEEP)
+        wait = LONGEST_SLEEP if next_due is None else min(max(next_due, SHORTEST_SLEEP), LONGEST_SLEEP)
         await asyncio.sleep(wait + self._uniform(0.0, JITTER))
 
     async def _prune_turn(self) -> None:

@@ -72,9 +72,10 @@ def kill(admin: Engine, server: str) -> Callable[[int], None]:
 @pytest.fixture
 def proxy(database_url: URL) -> Iterator[TcpProxy]:
     """A proxy in front of the server."""
-    with TcpProxy(database_url.host or "127.0.0.1", database_url.port or {"postgresql": 5432}.get(
-        database_url.get_backend_name(), 3306
-    )) as proxy:
+    with TcpProxy(
+        database_url.host or "127.0.0.1",
+        database_url.port or {"postgresql": 5432}.get(database_url.get_backend_name(), 3306),
+    ) as proxy:
         yield proxy
 
 

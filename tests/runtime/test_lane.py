@@ -85,9 +85,7 @@ async def test_the_lock_timeout_stays_with_the_worker_and_does_not_reach_the_poo
 
 @pytest.mark.every_driver
 @servers_only
-async def test_a_killed_connection_is_made_again(
-    portal: Portal, notes: Notes, kill: Callable[[int], None]
-) -> None:
+async def test_a_killed_connection_is_made_again(portal: Portal, notes: Notes, kill: Callable[[int], None]) -> None:
     lost: list[telemetry.Event] = []
     lane = portal.lane("claims")
     first = await lane.run(session_number)
@@ -150,9 +148,7 @@ async def test_two_lanes_that_deadlock_both_come_through(portal: Portal, notes: 
     assert len(calls) > 2
 
 
-async def test_a_retryable_error_is_raised_after_five_repeats(
-    portal: Portal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_retryable_error_is_raised_after_five_repeats(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     from sa_taskqueue.adapters.errors import ErrorKind
 
     monkeypatch.setattr(portal.adapter, "classify", lambda error: ErrorKind.DEADLOCK)

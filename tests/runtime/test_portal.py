@@ -73,9 +73,7 @@ async def test_sqlite_in_memory_is_refused(memory: str) -> None:
 @pytest.mark.every_driver
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
 @pytest.mark.parametrize("kind", ["sync", "async"])
-async def test_an_unreachable_server_is_a_clear_error_without_the_password(
-    url: URL, async_url: URL, kind: str
-) -> None:
+async def test_an_unreachable_server_is_a_clear_error_without_the_password(url: URL, async_url: URL, kind: str) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
 
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -11,7 +11,9 @@ def longest(low: float, high: float) -> float:
 
 
 @pytest.mark.parametrize(
-    "kind", [ErrorKind.DEADLOCK, ErrorKind.SERIALIZATION, ErrorKind.LOCK_TIMEOUT, ErrorKind.BUSY], ids=lambda kind: kind.value
+    "kind",
+    [ErrorKind.DEADLOCK, ErrorKind.SERIALIZATION, ErrorKind.LOCK_TIMEOUT, ErrorKind.BUSY],
+    ids=lambda kind: kind.value,
 )
 def test_a_retryable_error_is_repeated_five_times_and_then_raised(kind: ErrorKind) -> None:
     failures = Failures()
