@@ -1,5 +1,5 @@
 """Samples of the typed API for mypy and pyright; nothing here is run.
 
-A line with `type: ignore` and `pyright: ignore` is an error that both must find: `warn_unused_ignores` and
+A line with `type: ignore` is an error that both must find: `warn_unused_ignores` and
 `reportUnnecessaryTypeIgnoreComment` fail when one of them does not.
 """
