@@ -20,14 +20,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class TasksEnqueued(Event):
-    """Tasks were stored in an open transaction, which may still be rolled back."""
-
-    queue: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class TasksClaimed(Event):
     """A worker took tasks for itself; ``seconds`` is the time the claim took."""
 
