@@ -116,8 +116,8 @@ class SQLite(Adapter):
         return walk_priorities(table, self.seconds_until)
 
     def begin(self, connection: Connection) -> None:
-        # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read. A prepared
-        # engine begins in its own event.
+        # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read.
+        # A prepared engine begins in its own event.
         if not connection.in_transaction():
             connection.begin()
         driver = connection.connection.driver_connection

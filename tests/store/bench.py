@@ -54,9 +54,8 @@ class Bench:
 
     def statuses(self) -> dict[UUID, Status]:
         with self.transaction() as connection:
-            return {
-                id: Status(status) for id, status in connection.execute(select(self.table.c.id, self.table.c.status))
-            }
+            rows = connection.execute(select(self.table.c.id, self.table.c.status)).all()
+        return {task: Status(status) for task, status in rows}
 
     def count(self, status: Status) -> int:
         return list(self.statuses().values()).count(status)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sqlalchemy import Engine, Table
 
@@ -16,16 +14,16 @@ from tests.store.bench import Bench
 
 
 @pytest.fixture
-def bench(engine: Engine, tasks: Table) -> Iterator[Bench]:
+def bench(engine: Engine, tasks: Table) -> Bench:
     """The table with the statements of its own database."""
-    yield Bench(_isolated(engine), tasks)
+    return Bench(_isolated(engine), tasks)
 
 
 @pytest.fixture(params=["own", "portable"])
-def every_bench(request: pytest.FixtureRequest, engine: Engine, tasks: Table) -> Iterator[Bench]:
+def every_bench(request: pytest.FixtureRequest, engine: Engine, tasks: Table) -> Bench:
     """The same rules hold for the statements of the database and for those of servers too old for them."""
     isolated = _isolated(engine)
-    yield Bench(isolated, tasks, _portable(isolated) if request.param == "portable" else None)
+    return Bench(isolated, tasks, _portable(isolated) if request.param == "portable" else None)
 
 
 def _isolated(engine: Engine) -> Engine:

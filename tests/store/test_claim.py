@@ -204,9 +204,9 @@ def test_a_row_the_driver_cannot_fetch_is_found_by_the_next_claim(every_bench: B
     ids = every_bench.add(4)
     bad = update(every_bench.table).where(every_bench.table.c.id.in_(ids[1:3]))
     sqlite = every_bench.engine.dialect.name == "sqlite"
-    spoilt = {"body": literal_column("CAST(x'ff' AS TEXT)")} if sqlite else {"created_at": literal_column("'infinity'")}
+    column, value = ("body", "CAST(x'ff' AS TEXT)") if sqlite else ("created_at", "'infinity'")
     with every_bench.transaction() as connection:
-        connection.execute(bad.values(spoilt))
+        connection.execute(bad.values({column: literal_column(value)}))
 
     with pytest.raises(DBAPIError):
         every_bench.claim()

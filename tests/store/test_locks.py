@@ -1,7 +1,7 @@
 """No statement of the hot path locks rows that it does not change.
 
-Locks counted on 2026-11-30 stand beside each rule: PostgreSQL counts rows, MySQL and MariaDB count records of every
-index by which a row was reached or changed.
+Counted on 2026-11-30 (PostgreSQL 15, MySQL 9.7, MariaDB 10.11): a claim of 5 takes 5 / 10 / 10 locks, with or without
+500 leased rows; a promotion or take-over of 20 takes 20 / 40 / 40; a renewal or finish of 20 takes 20 / 20 / 20.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ FUTURE = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
 
 
 def most(bench: Bench, rows: int) -> int:
-    """The index record and the row itself, where those are two locks; twice that on MySQL and MariaDB is too many."""
-    return rows if bench.engine.dialect.name == "postgresql" else 3 * rows
+    """On MySQL and MariaDB the record of the index the row was reached by, and the row."""
+    return rows if bench.engine.dialect.name == "postgresql" else 2 * rows
 
 
 @pytest.mark.parametrize("leased", [0, 500])
