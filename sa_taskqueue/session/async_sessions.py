@@ -24,9 +24,7 @@ class AsyncTaskSession(AsyncSession):
 
     sync_session_class = TaskSession
 
-    def enqueue(
-        self, task: TaskDefinition[P, Any] | BoundTask[P, Any], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Any:
+    def enqueue(self, task: TaskDefinition[P, Any] | BoundTask[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Store a task in this transaction; nothing to await. See `sa_taskqueue.enqueue`."""
         return _enqueue(self, task, *args, **kwargs)
 

@@ -29,12 +29,13 @@ def refuse_unsafe(connection: Connection) -> None:
 def _refuse_sqlite_style(connection: Connection, in_transaction: bool) -> None:
     """Judge a driver that tells whether BEGIN was sent.
 
-    A driver left to itself sends BEGIN before the first write only. A SAVEPOINT before that is the outermost transaction,
-    and its RELEASE commits: the outer rollback comes too late.
+    A driver left to itself sends BEGIN before the first write only. A SAVEPOINT before that is the outermost
+    transaction, and its RELEASE commits: the outer rollback comes too late. Refused even where a write came first:
+    else whether it works would depend on what the caller happened to do before.
     """
     if _driver_begins_late(connection):
         if connection.in_nested_transaction():
-            raise SavepointWithoutBegin()
+            raise SavepointWithoutBegin
     elif not in_transaction:
         raise AutocommitEngine(engine=connection.engine.url.render_as_string())
 

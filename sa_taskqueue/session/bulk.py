@@ -18,32 +18,40 @@ if TYPE_CHECKING:
 
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
 
-Task = "TaskDefinition[Any, Any] | BoundTask[Any, Any]"
 Arguments = Mapping[str, Any]
 
 
 @overload
 def enqueue_many(
-    session: SyncTarget, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
+    session: SyncTarget,
+    task: TaskDefinition[Any, Any] | BoundTask[Any, Any],
+    arguments: Iterable[Arguments | NewTask],
+    /,
 ) -> list[uuid.UUID]: ...
 
 
 @overload
 def enqueue_many(
-    session: AsyncTarget, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
+    session: AsyncTarget,
+    task: TaskDefinition[Any, Any] | BoundTask[Any, Any],
+    arguments: Iterable[Arguments | NewTask],
+    /,
 ) -> Awaitable[list[uuid.UUID]]: ...
 
 
 def enqueue_many(
-    session: AnySession, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
+    session: AnySession,
+    task: TaskDefinition[Any, Any] | BoundTask[Any, Any],
+    arguments: Iterable[Arguments | NewTask],
+    /,
 ) -> list[uuid.UUID] | Awaitable[list[uuid.UUID]]:
     """Store one task for each mapping of keyword arguments, and return their ids in the same order.
 
     All arguments are checked before the first statement. An item may also be a `NewTask` (from `task.new(...)`, of the
-    same TaskQueue). It writes to the database at once, after a flush, so it is awaited on an AsyncSession; no rows enter
-    the session. For a unique key that is taken the id is that of the task that holds it.
+    same TaskQueue). It writes to the database at once, after a flush, so it is awaited on an AsyncSession; no rows
+    enter the session. For a unique key that is taken the id is that of the task that holds it.
     """
-    tasks = [item if hasattr(item, "unique_hash") else task.new(**item) for item in arguments]
+    tasks = [task.new(**item) if isinstance(item, Mapping) else item for item in arguments]
     if is_async(session):
         return async_session(cast("AsyncTarget", session)).run_sync(write_many, task, tasks)
     return write_many(sync_session(session), task, tasks)
@@ -52,7 +60,7 @@ def enqueue_many(
 def write_many(
     session: Session, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], tasks: list[NewTask]
 ) -> list[uuid.UUID]:
-    """Write validated tasks through the session's connection, which is taken anew: a kept one may miss the savepoint."""
+    """Write checked tasks through the session's connection, taken anew: a kept one may miss the savepoint."""
     if not tasks:
         return []
     refuse_ended(session, tasks[0].name)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from sa_taskqueue.exceptions import InvalidSetting, NoTransaction, TransactionEnded
 from sa_taskqueue.session.hooks import hook, is_hooked, refuse_unsafe_once
-from sa_taskqueue.session.keyed import insert_keyed
+from sa_taskqueue.session.keyed import insert_keyed, is_idle
 from sa_taskqueue.session.outermost import arm_flushed
 from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary, enclosing, unit_of_work
 from sa_taskqueue.session.rows import new_row
@@ -51,7 +51,7 @@ def enqueue_new(session: Session, queue: TaskQueue, task: NewTask) -> Any:
 
 
 def hook_before_flush(session: Session) -> None:
-    """Listen to a session met for the first time; SQLAlchemy cannot add a listener while it calls the event's others."""
+    """Listen to a session met for the first time, which SQLAlchemy cannot do while it calls the event's listeners."""
     if not is_hooked(session) and _flushing(session):
         allowed = "a TaskSession, or from a factory given to install(), when it first meets a task in a flush event"
         raise InvalidSetting(setting="session", value=session, allowed=allowed)
@@ -79,7 +79,7 @@ def _add_keyed(session: Session, work: UnitOfWork, keyed: KeyedRow, missed: bool
         return
     keyed.collected = True
     _owed(session, work).keyed.append(keyed)
-    if not (session.new or session.deleted or session.dirty):
+    if is_idle(session):
         insert_keyed(session, work)  # this flush has nothing else to do and would not come to after_flush
         arm_flushed(session, work)
 

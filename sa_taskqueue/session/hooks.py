@@ -1,4 +1,4 @@
-"""The session events that the library listens to, on its own session classes or on one session, never on SQLAlchemy's."""
+"""The session events that the library listens to: on its own and installed classes, or on one session."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from sqlalchemy.orm import Session
 
 from sa_taskqueue.session import outermost
 from sa_taskqueue.session.autocommit import refuse_unsafe
-from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed
+from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
 from sa_taskqueue.session.pending import UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
     from sqlalchemy.orm import SessionTransaction
 
     from sa_taskqueue.queue import TaskQueue
@@ -35,26 +34,21 @@ def is_hooked(target: type[Session] | Session) -> bool:
     return getattr(target, _MARK, False)
 
 
-def connection_of(session: Session, queue: TaskQueue) -> Connection:
-    """Return the connection that writes this queue's table, taken anew because a savepoint is emitted at its first use."""
-    return session.connection(bind_arguments={"mapper": queue.model})
-
-
 def refuse_unsafe_once(session: Session, work: UnitOfWork, queue: TaskQueue) -> None:
-    """Check the connection of a queue's table the first time it is met in a transaction, and in each savepoint."""
-    connection = connection_of(session, queue)
-    nested = connection.in_nested_transaction()
-    if (connection, nested) not in work.checked:
+    """Check the connection of a queue's table the first time it is met in a transaction, and in a savepoint."""
+    connection = session.connection(bind_arguments={"mapper": queue.model})
+    work.connections[queue] = connection
+    met = connection, connection.in_nested_transaction()
+    if met not in work.checked:
         refuse_unsafe(connection)
-        work.checked.add((connection, nested))
+        work.checked.add(met)
 
 
 def _before_flush(session: Session, _context: object, _objects: object) -> None:
     work = unit_of_work(session)  # also without a task: a later listener may enqueue one in this flush
     for queue in work.unflushed_queues():
         refuse_unsafe_once(session, work, queue)
-    collect_keyed(session, work)
-    if not (session.new or session.deleted or session.dirty):
+    if collect_keyed(session, work) and is_idle(session):
         insert_keyed(session, work)  # nothing else to flush: SQLAlchemy would not call after_flush
         outermost.arm_flushed(session, work)
     work.collected = True

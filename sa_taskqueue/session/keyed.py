@@ -26,23 +26,33 @@ _DUPLICATE_OF = "sa_taskqueue.duplicate_of"
 def duplicate_of(row: object) -> uuid.UUID | None:
     """Return the id of the task that held the row's unique key already, None if the row itself was stored.
 
-    Known after the flush. With `on_duplicate="replace"` that task has taken over the row's values. A duplicate is not in
-    the session. The id is nil (all zeros) where the transaction's snapshot is too old to see the other task.
+    Known after the flush. With `on_duplicate="replace"` that task has taken over the row's values. A duplicate is not
+    in the session. The id is nil (all zeros) where the transaction's snapshot is too old to see the other task.
     """
-    return inspect(row, raiseerr=True).info.get(_DUPLICATE_OF)
+    holder: uuid.UUID | None = inspect(row, raiseerr=True).info.get(_DUPLICATE_OF)
+    return holder
 
 
-def collect_keyed(session: Session, work: UnitOfWork) -> None:
-    """Take the keyed rows of the current boundary out of the unit of work; a row the user has expunged is dropped."""
+def is_idle(session: Session) -> bool:
+    """Tell whether a flush would find nothing to do."""
+    return not (session.new or session.deleted or session.dirty)
+
+
+def collect_keyed(session: Session, work: UnitOfWork) -> bool:
+    """Take the keyed rows of the current boundary out of the unit of work, and tell whether there are any.
+
+    A row that the user has expunged is dropped.
+    """
     owed = _owed(session, work)
     if owed is None or not owed.keyed:
-        return
+        return False
     pending = session.new
     owed.keyed = [keyed for keyed in owed.keyed if keyed.collected or keyed.row in pending]
     for keyed in owed.keyed:
         if not keyed.collected:
             session.expunge(keyed.row)
             keyed.collected = True
+    return bool(owed.keyed)
 
 
 def insert_keyed(session: Session, work: UnitOfWork) -> None:

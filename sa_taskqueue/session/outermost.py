@@ -1,7 +1,7 @@
 """Wake-ups after the outermost COMMIT, and NOTIFY inside the transaction where the queue asks for it.
 
-`after_commit` also fires for a released savepoint, and for a session that has joined a transaction of its caller's: there
-the rows are not committed yet, which only the connection can tell.
+`after_commit` also fires for a released savepoint, and for a session that has joined a transaction of its caller's:
+there the rows are not committed yet, which only the connection can tell.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _left_to_owner: WeakKeyDictionary[Connection, set[WakeUp]] = WeakKeyDictionary()
 def arm_flushed(session: Session, work: UnitOfWork) -> None:
     """Arm the wake-ups of the rows just flushed; they are sent after the COMMIT.
 
-    NOTIFY is sent again in each flush: a savepoint's rollback takes back what was sent in it. PostgreSQL refuses to prepare
-    a two-phase transaction that has notified.
+    NOTIFY is sent again in each flush: a savepoint's rollback takes back what was sent in it. PostgreSQL refuses to
+    prepare a two-phase transaction that has notified.
     """
     current = boundary(session)
     owed = work.boundaries.get(current) if current is not None else None
@@ -33,10 +33,9 @@ def arm_flushed(session: Session, work: UnitOfWork) -> None:
     flushed, owed.unflushed = owed.unflushed, set()
     for queue in {queue for queue, _ in flushed}:
         names = {name for its_queue, name in flushed if its_queue is queue}
-        connection = session.connection(bind_arguments={"mapper": queue.model})
-        owed.arm(connection, {(queue, name) for name in names})
+        owed.arm(work.connections[queue], {(queue, name) for name in names})
         if queue.notify and not session.twophase:
-            notify(connection, queue.table, names)
+            notify(session.connection(bind_arguments={"mapper": queue.model}), queue.table, names)
 
 
 def wake(owed: Pending) -> None:
@@ -49,9 +48,9 @@ def wake(owed: Pending) -> None:
 
 
 def wake_after_owner(connection: Connection) -> None:
-    """Send the wake-ups that sessions joined to the connection's transaction have left, now that its owner has committed.
+    """Send the wake-ups that sessions joined to the connection's transaction have left to its owner.
 
-    The owner of the transaction may call this after its COMMIT; without it, polling finds the tasks.
+    For the owner, after its COMMIT; without it, polling finds the tasks.
     """
     wake_ups = _left_to_owner.pop(connection, None)
     if wake_ups:

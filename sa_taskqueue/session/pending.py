@@ -1,8 +1,8 @@
 """What a session still owes to its tasks, kept per transaction.
 
-One list for the whole session would keep too much when a savepoint rolls back, so each boundary (the root transaction or
-one savepoint) has its own `Pending`. A savepoint that commits hands it to the enclosing boundary; one that rolls back is
-forgotten.
+One list for the whole session would keep too much when a savepoint rolls back, so each boundary (the root transaction
+or one savepoint) has its own `Pending`. A savepoint that commits hands it to the enclosing boundary; one that rolls
+back is forgotten.
 """
 
 from __future__ import annotations
@@ -57,14 +57,17 @@ class Pending:
 
 @dataclass(slots=True, eq=False)
 class UnitOfWork:
-    """The `Pending` of each open boundary of one session; in `session.info` from the first enqueue to the root's end."""
+    """The `Pending` of each open boundary of a session; in `session.info` from the first flush to the root's end."""
 
     KEY: ClassVar[str] = "sa_taskqueue"
 
     boundaries: dict[SessionTransaction, Pending] = field(default_factory=dict)
+    connections: dict[TaskQueue, Connection] = field(default_factory=dict)
+    """To which connection each queue's table was flushed. Never written through: a savepoint may be due on it."""
+
     checked: set[tuple[Connection, bool]] = field(default_factory=set)
     collected: bool = False
-    """True from our `before_flush` until the rows are written: a keyed row enqueued in between missed the collection."""
+    """True from our `before_flush` until the rows are written: a keyed row enqueued in between has missed it."""
 
     def pending(self, transaction: SessionTransaction) -> Pending:
         """Return the `Pending` of a boundary, made when absent."""

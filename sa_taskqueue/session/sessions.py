@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from sqlalchemy.orm import Session
 
-from sa_taskqueue.session.bulk import Arguments, write_many
+from sa_taskqueue.session.bulk import Arguments
 from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
 from sa_taskqueue.session.hooks import hook
@@ -20,16 +20,14 @@ P = ParamSpec("P")
 
 
 class TaskSessionMixin:
-    """Gives a Session class of yours (Flask-SQLAlchemy's, SQLModel's) the methods: `class S(TaskSessionMixin, Session)`."""
+    """Gives another Session class (Flask-SQLAlchemy's, your own) the methods: `class S(TaskSessionMixin, Session)`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if issubclass(cls, Session):
             hook(cls)
 
-    def enqueue(
-        self, task: TaskDefinition[P, Any] | BoundTask[P, Any], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Any:
+    def enqueue(self, task: TaskDefinition[P, Any] | BoundTask[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Store a task in this transaction; see `sa_taskqueue.enqueue`."""
         return _enqueue(self, task, *args, **kwargs)  # type: ignore[arg-type]
 

@@ -1,16 +1,16 @@
 """SQLite engines on which transactions and savepoints do what they say.
 
-Python's sqlite3 sends BEGIN late, before the first write only: a savepoint before that survives the outer rollback, and a
-transaction that read first fails at once with "database is locked" when another one has written in between, whatever the
-timeout (measured 2026-11-30, SQLite 3.40). Here BEGIN IMMEDIATE is the first statement of each transaction, which thus
-holds the one write lock from its start. Transactions that only read can share the file with a writer by the execution
-option `sqlite_begin="DEFERRED"`, on an engine (`engine.execution_options(...)`) or a connection.
+Python's sqlite3 sends BEGIN late, before the first write only: a savepoint before that survives the outer rollback, and
+a transaction that read first fails at once with "database is locked" when another one has written in between, whatever
+the timeout (measured 2026-11-30, SQLite 3.40). Here BEGIN IMMEDIATE is the first statement of each transaction, which
+thus holds the one write lock from its start. Transactions that only read share the file with a writer by the execution
+option `sqlite_begin="DEFERRED"` of an engine (`engine.execution_options(...)`) or a connection.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
@@ -43,7 +43,7 @@ def prepare_sqlite(engine: Engine | AsyncEngine, *, synchronous: Synchronous = "
     """Give an SQLite engine that has not connected yet the settings of `sqlite_engine`."""
     if synchronous not in ("FULL", "NORMAL"):
         raise InvalidSetting(setting="synchronous", value=synchronous, allowed='"FULL" or "NORMAL"')
-    target: Engine = getattr(engine, "sync_engine", engine)
+    target = cast("Engine", getattr(engine, "sync_engine", engine))
     if not isinstance(target.dialect, SQLiteDialect):
         raise InvalidSetting(setting="engine", value=target.url.render_as_string(), allowed="an SQLite engine")
 

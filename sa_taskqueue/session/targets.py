@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 from sqlalchemy.orm import Session, scoped_session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session
 
 SyncTarget: TypeAlias = Union[Session, "scoped_session[Any]"]
@@ -21,7 +23,7 @@ def is_async(session: object) -> bool:
 
 def async_session(session: AsyncTarget) -> AsyncSession:
     """Return the AsyncSession itself, or the one that a registry of them gives in this scope."""
-    return session if hasattr(session, "run_sync") else session()
+    return cast("AsyncSession", session if hasattr(session, "run_sync") else cast("Callable[[], Any]", session)())
 
 
 def sync_session(session: AnySession) -> Session:
@@ -29,7 +31,7 @@ def sync_session(session: AnySession) -> Session:
     if isinstance(session, Session):
         return session
     if isinstance(session, scoped_session):
-        return cast(Session, session())
+        return cast("Session", session())
     inner = getattr(session, "sync_session", None)
     if isinstance(inner, Session):
         return inner

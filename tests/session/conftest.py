@@ -79,5 +79,7 @@ def count(plain_engine: Engine) -> Callable[[type[Any]], int]:
 def woken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the queues woken so far, in order."""
     names: list[str] = []
-    monkeypatch.setattr("sa_taskqueue.session.outermost.wakeups.notify", lambda _engine, _table, name: names.append(name))
+    monkeypatch.setattr(
+        "sa_taskqueue.session.outermost.wakeups.notify", lambda _engine, _table, name: names.append(name)
+    )
     return names

@@ -76,7 +76,9 @@ def test_a_transactional_engine_is_never_suspected(url: URL, jobs: type[Job], st
     assert len(stored()) == 2
 
 
-def test_one_autocommit_connection_of_a_transactional_engine(factory: sessionmaker[TaskSession], stored: Stored) -> None:
+def test_one_autocommit_connection_of_a_transactional_engine(
+    factory: sessionmaker[TaskSession], stored: Stored
+) -> None:
     with factory() as session:
         session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
         session.enqueue(send_receipt, 1)

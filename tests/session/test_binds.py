@@ -57,7 +57,9 @@ def engines(tmp_path: Path) -> Iterator[dict[str, Engine]]:
 
 @pytest.fixture
 def factory(engines: dict[str, Engine]) -> sessionmaker[TaskSession]:
-    return sessionmaker(class_=TaskSession, binds={Here: engines["here"], Note: engines["here"], There: engines["there"]})
+    return sessionmaker(
+        class_=TaskSession, binds={Here: engines["here"], Note: engines["here"], There: engines["there"]}
+    )
 
 
 def _rows(engine: Engine, model: type[Any]) -> int:

@@ -10,7 +10,13 @@ import pytest
 from sqlalchemy import Engine, event, insert, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from sa_taskqueue.exceptions import BodyNotSerializable, InvalidArguments, NaiveDatetime, NoTransaction, TransactionEnded
+from sa_taskqueue.exceptions import (
+    BodyNotSerializable,
+    InvalidArguments,
+    NaiveDatetime,
+    NoTransaction,
+    TransactionEnded,
+)
 from sa_taskqueue.session import TaskSession, enqueue
 from sa_taskqueue.states import Status
 from tests.session.models import Customer, Job, send_receipt
@@ -19,7 +25,9 @@ Factory = sessionmaker[TaskSession]
 Stored = Callable[..., list[Any]]
 
 
-def test_the_row_is_an_instance_of_the_users_model_and_its_id_is_known_at_once(factory: Factory, stored: Stored) -> None:
+def test_the_row_is_an_instance_of_the_users_model_and_its_id_is_known_at_once(
+    factory: Factory, stored: Stored
+) -> None:
     with factory.begin() as session:
         row = session.enqueue(send_receipt, 7, lang="fr")
         assert isinstance(row, Job)
@@ -162,7 +170,9 @@ def test_a_relation_of_the_users_own_is_stored(factory: Factory, stored: Stored)
     assert stored("customer_id") != [None]
 
 
-def test_the_free_function_serves_any_session(engine: Engine, jobs: type[Job], stored: Stored, woken: list[str]) -> None:
+def test_the_free_function_serves_any_session(
+    engine: Engine, jobs: type[Job], stored: Stored, woken: list[str]
+) -> None:
     with Session(engine) as session, session.begin():
         row = enqueue(session, send_receipt, 1)
         with session.begin_nested() as savepoint:
@@ -261,7 +271,7 @@ def test_a_failed_flush_leaves_nothing_behind(factory: Factory, stored: Stored, 
     with factory() as session:
         session.enqueue(send_receipt, 1)
         session.add(Customer(name=None))
-        with pytest.raises(Exception, match="(?i)null"):
+        with pytest.raises(Exception, match=r"(?i)null"):
             session.commit()
         with pytest.raises(TransactionEnded):
             session.enqueue(send_receipt, 2)

@@ -135,7 +135,9 @@ async def test_an_async_scoped_session(async_engine: Any, jobs: type[Job], store
 
 
 @pytest.mark.servers("sqlite")
-async def test_the_free_functions_serve_a_plain_async_session(async_engine: Any, jobs: type[Job], stored: Stored) -> None:
+async def test_the_free_functions_serve_a_plain_async_session(
+    async_engine: Any, jobs: type[Job], stored: Stored
+) -> None:
     from sqlalchemy.ext.asyncio import AsyncSession
 
     async with AsyncSession(async_engine) as session:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, event
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import sessionmaker
 
 from sa_taskqueue.runtime import wakeups
 from sa_taskqueue.session import TaskSession
@@ -20,9 +20,7 @@ Stored = Callable[..., list[Any]]
 MODES = ["conditional_savepoint", "rollback_only", "control_fully", "create_savepoint"]
 
 
-def test_the_wake_up_comes_when_the_row_can_be_seen(
-    factory: Factory, engine: Engine, stored: Stored
-) -> None:
+def test_the_wake_up_comes_when_the_row_can_be_seen(factory: Factory, engine: Engine, stored: Stored) -> None:
     seen: list[list[Any]] = []
     end = wakeups.subscribe(engine.url, Job.metadata.tables["session_job"], lambda _queue: seen.append(stored()))
     try:
@@ -51,9 +49,7 @@ def test_a_commit_without_tasks_wakes_nobody(factory: Factory, woken: list[str])
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_savepoints_released_and_rolled_back(
-    factory: Factory, stored: Stored, woken: list[str], commit: bool
-) -> None:
+def test_savepoints_released_and_rolled_back(factory: Factory, stored: Stored, woken: list[str], commit: bool) -> None:
     with factory() as session:
         with session.begin_nested():
             kept = session.enqueue(send_receipt.using(queue="kept"), 1).id
@@ -149,12 +145,12 @@ def test_a_joined_session_that_rolls_back_stores_and_wakes_nothing(
     assert woken == []
 
 
-def test_a_session_in_a_test_fixtures_savepoint(engine: Engine, jobs: type[Job], stored: Stored, woken: list[str]) -> None:
+def test_a_session_in_a_test_fixtures_savepoint(
+    engine: Engine, jobs: type[Job], stored: Stored, woken: list[str]
+) -> None:
     """The recipe of many test suites: commits inside, one rollback outside."""
     with engine.connect() as connection:
         transaction = connection.begin()
-        session = Session(bind=connection, join_transaction_mode="create_savepoint")
-        session.close()
         with TaskSession(connection, join_transaction_mode="create_savepoint") as session:
             for number in range(3):
                 session.enqueue(send_receipt, number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +106,14 @@ def test_a_savepoint_on_an_engine_as_it_comes_is_refused(path: str, key: str | N
         savepoint.rollback()
     with TaskSession(engine) as session, session.begin_nested(), pytest.raises(SavepointWithoutBegin):
         session.enqueue_many(send_receipt, [{"order_id": 1}])
-    with engine.connect() as connection, connection.begin():
-        with Session(connection, join_transaction_mode="create_savepoint") as session:
-            enqueue(session, send_receipt, 1)
-            with pytest.raises(SavepointWithoutBegin):
-                session.commit()
+    with (
+        engine.connect() as connection,
+        connection.begin(),
+        Session(connection, join_transaction_mode="create_savepoint") as plain,
+    ):
+        enqueue(plain, send_receipt, 1)
+        with pytest.raises(SavepointWithoutBegin):
+            plain.commit()
     engine.dispose()
     assert _count(path) == 0
 
@@ -234,5 +236,3 @@ def test_the_error_does_not_depend_on_what_was_written_before(path: str) -> None
         with pytest.raises(SavepointWithoutBegin):
             session.flush()
     engine.dispose()
-
-
