@@ -131,19 +131,33 @@ class _Inserter:
         return self._connection.execute(counting).rowcount == 1
 
     def _insert_in_savepoints(self, rows: Sequence[_Row]) -> set[uuid.UUID]:
-        """One savepoint for all; where a key is taken, one for each."""
-        if len(rows) > 1 and self._insert_in_savepoint([row.values for row in rows]):
-            return {row.task.id for row in rows}
-        return {row.task.id for row in rows if self._insert_in_savepoint(row.values)}
+        """One savepoint for all that seems to be new; only a key taken in this moment leads to more of them."""
+        if len(rows) == 1:
+            return self._insert_by_halves(rows)
+        hashes = [row.hash for row in rows]
+        column = self._table.c[UNIQUE_COLUMN]
+        taken = set(self._connection.scalars(select(column).where(column.in_(hashes))))
+        first = {row.hash: row for row in reversed(rows) if row.hash not in taken}
+        return self._insert_by_halves([row for row in rows if first.get(row.hash) is row])
 
-    def _insert_in_savepoint(self, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> bool:
+    def _insert_by_halves(self, rows: Sequence[_Row]) -> set[uuid.UUID]:
+        if not rows:
+            return set()
+        if self._insert_in_savepoint(rows):
+            return {row.task.id for row in rows}
+        middle = len(rows) // 2
+        if not middle:
+            return set()
+        return self._insert_by_halves(rows[:middle]) | self._insert_by_halves(rows[middle:])
+
+    def _insert_in_savepoint(self, rows: Sequence[_Row]) -> bool:
         statement = insert(self._table)
         try:
             with self._connection.begin_nested():
-                if isinstance(values, Mapping):
-                    self._connection.execute(statement.values(values))
+                if len(rows) == 1:  # its values may be expressions
+                    self._connection.execute(statement.values(rows[0].values))
                 else:
-                    self._connection.execute(statement, values)
+                    self._connection.execute(statement, [row.values for row in rows])
         except IntegrityError as error:
             if not self._is_taken_key(error):
                 raise
