@@ -17,9 +17,10 @@ from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import QueueDatabaseError
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.states import TERMINAL, Status
+from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
-    from sa_taskqueue.store import TaskStore
+    from sa_taskqueue.store import TakenOver, TaskStore
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
@@ -30,7 +31,7 @@ LONGEST_SLEEP = 1.0
 """Seconds: a task scheduled meanwhile for the next moment is promoted at most this late."""
 
 SHORTEST_SLEEP = 0.02
-"""Seconds: while another worker promotes, the next due time is past, and looking without a pause would load the server."""
+"""Seconds: while another worker promotes, the next due time is past; looking without a pause would load the server."""
 
 JITTER = 0.05
 """Seconds by which workers that wait for the same due time are spread."""
@@ -80,7 +81,7 @@ class Maintenance:
         """Free the tasks whose lease has ended, all of them; how many are free, and how many crashed too often."""
         freed = failed = 0
         while True:
-            taken = await self._lane.run_repeatable(self._store.take_over, BATCH, max_crashes=self._max_crashes)
+            taken = await self._lane.run_repeatable(self._take_over_batch)
             freed, failed = freed + len(taken.freed), failed + len(taken.failed)
             if len(taken.freed) + len(taken.failed) < BATCH:
                 break
@@ -91,7 +92,7 @@ class Maintenance:
         return freed, failed
 
     async def promote(self) -> float | None:
-        """Free the tasks that have fallen due, in batches while these are full; seconds until the next, None: none waits.
+        """Free the tasks that have fallen due, batch after full batch; seconds until the next, None if none waits.
 
         One worker per table does it at a time, because a herd takes longer (14.2 s against 10.1 s for 100,000 on MySQL,
         2026-11-30); for the others the next due time is then already past.
@@ -124,9 +125,18 @@ class Maintenance:
             telemetry.emit(telemetry.TasksPruned(status, total))
         return total
 
+    def _take_over_batch(self, connection: Connection) -> TakenOver:
+        taken = self._store.take_over(connection, BATCH, max_crashes=self._max_crashes)
+        if taken.freed or taken.failed:
+            point("take_over.before_commit")
+        return taken
+
     def _promote_batch(self, connection: Connection) -> tuple[int, float | None]:
         """How many were promoted, none while another worker does it, and the seconds until the next is due."""
-        return self._store.promote(connection, BATCH), self._store.next_due(connection)
+        promoted = self._store.promote(connection, BATCH)
+        if promoted:
+            point("promote.before_commit")
+        return promoted, self._store.next_due(connection)
 
     async def _forever(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
         while True:

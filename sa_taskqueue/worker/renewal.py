@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.runtime.retrying import full_jitter
+from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 
 logger = logging.getLogger("sa_taskqueue.worker")
@@ -119,6 +120,7 @@ class Renewer:
         if not groups:
             return
         sent_at = self._clock()  # before sending: the lease can only end later than counted from here
+        point("renew.before_send")
         still = self._opened().attempt(self._renew_groups, groups)
         for lease, pairs in groups.items():
             self._held.renewed(still & {task_id for task_id, _ in pairs}, sent_at + lease - safety_margin(lease))
