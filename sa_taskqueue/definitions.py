@@ -77,7 +77,6 @@ class Settings:
     lease: float | timedelta | None = None
     timeout: float | timedelta | None = None
     max_attempts: int | None = None
-    max_crashes: int | None = None
     store_result: bool = False
 
 
@@ -89,17 +88,14 @@ class TaskDefinition(Generic[P, R]):
 
     def __init__(self, task_queue: TaskQueue, name: str, function: Callable[..., R], settings: Settings) -> None:
         self.task_queue = task_queue
-        self.name = validation.check_task(name)
         self.function = _checked_function(name, function)
+        self.name = validation.check_task(name)
         self.is_async = _is_async(function)
         self.arguments = Arguments(name, function)
         self.arguments.prepare_early()
         self.retry = settings.retry or task_queue.retry
         self.lease = _seconds("lease", settings.lease)
         self.timeout = _seconds("timeout", settings.timeout)
-        self.max_crashes = settings.max_crashes
-        if settings.max_crashes is not None:
-            validation.check_attempts("max_crashes", settings.max_crashes)
         self.store_result = settings.store_result
         self.options = Options(
             queue=task_queue.default_queue if settings.queue is None else validation.check_queue(settings.queue),
@@ -115,7 +111,7 @@ class TaskDefinition(Generic[P, R]):
             limit = settings.retry.max_attempts
         if limit is None:
             limit = self.task_queue.max_attempts
-        return validation.check_attempts("max_attempts", limit)
+        return validation.check_attempts(limit)
 
     @property
     def queue(self) -> str:
@@ -167,9 +163,7 @@ class TaskDefinition(Generic[P, R]):
         options = Options(
             queue=given.queue if queue is None else validation.check_queue(queue),
             priority=given.priority if priority is None else validation.check_priority(priority),
-            max_attempts=(
-                given.max_attempts if max_attempts is None else validation.check_attempts("max_attempts", max_attempts)
-            ),
+            max_attempts=(given.max_attempts if max_attempts is None else validation.check_attempts(max_attempts)),
             run_at=run_at,
             delay=delay,
             headers=None if headers is None else validation.check_headers(headers),

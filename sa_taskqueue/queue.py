@@ -34,9 +34,15 @@ DEFAULT_RETENTION: Mapping[Status, timedelta] = MappingProxyType(
 )
 
 
+class _Anything:
+    """Stands for what only a first parameter of type Any or object takes: it would pass for a context otherwise."""
+
+
 class TaskDecorator(Protocol):
     """What `TaskQueue.task` with options gives: it drops a first parameter annotated TaskContext."""
 
+    @overload
+    def __call__(self, function: Callable[Concatenate[_Anything, ...], R], /) -> TaskDefinition[..., R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskDefinition[P, R]: ...
     @overload
@@ -68,7 +74,7 @@ class TaskQueue:
         self.model = model
         self.default_queue = validation.check_queue(default_queue)
         self.max_body = max_body
-        self.max_attempts = validation.check_attempts("max_attempts", max_attempts)
+        self.max_attempts = validation.check_attempts(max_attempts)
         self.retry = retry or exponential()
         self.retention = MappingProxyType({**DEFAULT_RETENTION, **_checked_retention(retention or {})})
         self.known_tasks_only = known_tasks_only
@@ -88,6 +94,8 @@ class TaskQueue:
         return table
 
     @overload
+    def task(self, function: Callable[Concatenate[_Anything, ...], R], /) -> TaskDefinition[..., R]: ...
+    @overload
     def task(self, function: Callable[Concatenate[TaskContext, P], R], /) -> TaskDefinition[P, R]: ...
     @overload
     def task(self, function: Callable[P, R], /) -> TaskDefinition[P, R]: ...
@@ -103,7 +111,6 @@ class TaskQueue:
         lease: float | timedelta | None = None,
         timeout: float | timedelta | None = None,
         max_attempts: int | None = None,
-        max_crashes: int | None = None,
         store_result: bool = False,
     ) -> TaskDecorator: ...
     def task(self, function: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:

@@ -59,9 +59,9 @@ def check_priority(value: int) -> int:
     return int(value)
 
 
-def check_attempts(field: str, value: int, least: int = 1) -> int:
-    if not whole_number(value) or not least <= value <= MOST_ATTEMPTS:
-        raise InvalidAttempts(field=field, value=value, least=least, most=MOST_ATTEMPTS)
+def check_attempts(value: int) -> int:
+    if not whole_number(value) or not 1 <= value <= MOST_ATTEMPTS:
+        raise InvalidAttempts(value=value, limit=MOST_ATTEMPTS)
     return int(value)
 
 

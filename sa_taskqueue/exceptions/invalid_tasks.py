@@ -55,13 +55,11 @@ class NaiveDatetime(InvalidTask):
 
 
 class InvalidAttempts(InvalidTask):
-    """{field} is {value}, but must be a whole number from {least} to {most}."""
+    """max_attempts is {value}, but must be a whole number from 1 to {limit}."""
 
     code = "invalid_attempts"
-    field: str
     value: object
-    least: int
-    most: int
+    limit: int
 
 
 class InvalidArguments(InvalidTask, TypeError):

@@ -71,6 +71,22 @@ def without_arguments() -> None: ...
 def only_context(context: TaskContext) -> None: ...
 
 
+@queue.task
+def of_anything(value: Any, other: int = 0) -> None: ...
+
+
+@queue.task(name="object")
+def of_an_object(value: object) -> None: ...
+
+
+@queue.task
+def of_a_context_without_name(_: TaskContext, /, order_id: int) -> None: ...
+
+
+@queue.task
+def of_any_keywords(**arguments: Any) -> None: ...
+
+
 def checked_arguments() -> None:
     assert_type(bare.new(1), NewTask)
     bare.new(order_id=1, lang="fr")
@@ -82,6 +98,11 @@ def checked_arguments() -> None:
     async_with_context.new(order_id=1)
     without_arguments.new()
     only_context.new()
+    of_anything.new(1, other=2)
+    of_anything.new(value=1)
+    of_an_object.new("a")
+    of_a_context_without_name.new(order_id=1)
+    of_any_keywords.new(a=1)
 
 
 def wrong_arguments() -> None:

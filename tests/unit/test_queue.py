@@ -82,11 +82,11 @@ def test_a_handler_with_a_context_is_called_through_its_function(queue: TaskQueu
 
 
 def test_the_decorator_s_settings_are_kept(queue: TaskQueue) -> None:
-    task = queue.task(
-        name="mail.send:v2", queue="mail", lease=timedelta(minutes=2), timeout=30, max_crashes=5, store_result=True
-    )(handler)
+    task = queue.task(name="mail.send:v2", queue="mail", lease=timedelta(minutes=2), timeout=30, store_result=True)(
+        handler
+    )
     assert (task.name, task.queue, task.lease, task.timeout) == ("mail.send:v2", "mail", 120.0, 30.0)
-    assert (task.max_crashes, task.store_result) == (5, True)
+    assert task.store_result
 
 
 def test_two_handlers_of_one_name_are_refused_and_both_named(queue: TaskQueue) -> None:
@@ -134,7 +134,6 @@ def test_registering_a_task_again_is_refused(queue: TaskQueue) -> None:
         ({"timeout": timedelta(seconds=-1)}, InvalidSetting),
         ({"timeout": True}, InvalidSetting),
         ({"max_attempts": 0}, InvalidAttempts),
-        ({"max_crashes": 0}, InvalidAttempts),
     ],
 )
 def test_a_wrong_setting_is_refused_where_the_handler_is_defined(
@@ -143,6 +142,11 @@ def test_a_wrong_setting_is_refused_where_the_handler_is_defined(
     with pytest.raises(kind):
         queue.task(**settings)(handler)
     assert not queue.handlers
+
+
+def test_a_name_in_place_of_the_function_is_refused(queue: TaskQueue) -> None:
+    with pytest.raises(InvalidHandler, match="not a function"):
+        queue.task("send")  # type: ignore[call-overload]
 
 
 def test_a_lambda_needs_a_name(queue: TaskQueue) -> None:
