@@ -77,8 +77,7 @@ class Executor:
         if value is not None and isinstance(value, Awaitable):
             return self._after_raise(task, definition, _not_awaited(task, value), unit)
         point("handler.done_before_complete")
-        settlement = self._outcomes.returned(task.claimed, definition, value)
-        return settlement if unit is None or not unit.used else self._close(task, definition, unit, settlement)
+        return self._after_return(task, definition, value, unit)
 
     async def run_async(self, task: HeldTask) -> End:
         """Run an async handler as the current asyncio task."""
@@ -98,10 +97,13 @@ class Executor:
         except BaseException as error:  # noqa: BLE001  likewise
             return await self._in_greenlet(unit, self._after_raise, task, definition, error, unit)
         point("handler.done_before_complete")
+        return await self._in_greenlet(unit, self._after_return, task, definition, value, unit)
+
+    def _after_return(
+        self, task: HeldTask, definition: TaskDefinition[..., Any], value: object, unit: WorkUnit | None
+    ) -> End:
         settlement = self._outcomes.returned(task.claimed, definition, value)
-        if unit is None or not unit.used:
-            return settlement
-        return await self._in_greenlet(unit, self._close, task, definition, unit, settlement)
+        return self._close(task, definition, unit, settlement)
 
     def _after_raise(
         self, task: HeldTask, definition: TaskDefinition[..., Any], error: BaseException, unit: WorkUnit | None
@@ -110,16 +112,17 @@ class Executor:
             if unit is not None:
                 unit.undo()
             return self._interrupted(task, error)
-        settlement = self._outcomes.raised(task.claimed, definition, error)
-        return settlement if unit is None or not unit.used else self._close(task, definition, unit, settlement)
+        return self._close(task, definition, unit, self._outcomes.raised(task.claimed, definition, error))
 
     def _close(
-        self, task: HeldTask, definition: TaskDefinition[..., Any], unit: WorkUnit, settlement: Settlement
+        self, task: HeldTask, definition: TaskDefinition[..., Any], unit: WorkUnit | None, settlement: Settlement
     ) -> End:
         """Commit the handler's work with the outcome, or roll it back and leave the outcome to the finisher."""
-        if not _keeps_work(settlement):
+        if unit is None or not unit.used:
+            return Ending.LOST if task.lost else settlement
+        if task.lost or not _keeps_work(settlement):
             unit.undo()
-            return settlement
+            return Ending.LOST if task.lost else settlement
         try:
             unit.complete(settlement)
         except LeaseLost:

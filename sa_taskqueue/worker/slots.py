@@ -159,6 +159,7 @@ class Slots:
             self.abandoned += 1
             self._free += 1
         self.pump()
+        self._wake()
         return True
 
     def close(self) -> None:
