@@ -123,7 +123,7 @@ class TaskDefinition(Generic[P, R]):
         """Whether the handler's first parameter is a TaskContext."""
         return self.arguments.takes_context
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.takes_context:
             reason = "called directly it needs a TaskContext; call .function(context, ...)"
             raise InvalidArguments(name=self.name, reason=reason)
@@ -132,7 +132,7 @@ class TaskDefinition(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<task {self.name}>"
 
-    def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
+    def new(self, /, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """Check the arguments and make a task of them; nothing is stored."""
         return build(self, self.options, args, kwargs)
 
@@ -197,7 +197,7 @@ class BoundTask(Generic[P, R]):
         """The task's registered name."""
         return self.definition.name
 
-    def new(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
+    def new(self, /, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """Check the arguments and make a task of them; nothing is stored."""
         return build(self.definition, self.options, args, kwargs)
 

@@ -24,7 +24,6 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _EXACT = frozenset({str, int, float, bool})
 
-
 # For each stored name: the type that needs no conversion, if there is one, and the conversion.
 Converters = Mapping[str, tuple[type | None, Converter]]
 
@@ -98,7 +97,7 @@ class Arguments:
             return None, list_of(convert)
         if parameter.default is None and convert is not as_is:
             return None, optional(convert)
-        return (hint if hint in _EXACT else None), convert
+        return (hint if isinstance(hint, type) and hint in _EXACT else None), convert
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The object to store; a default that was not overridden is left to the worker."""

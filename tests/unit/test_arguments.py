@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
@@ -79,11 +79,11 @@ def decorated(function: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def body_of(function: Callable[..., object], *args: Any, **kwargs: Any) -> Any:
+def body_of(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> Any:
     return json.loads(TaskQueue(Task).task(function).new(*args, **kwargs).body)
 
 
-def round_trip(function: Callable[..., object], *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def round_trip(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     task = TaskQueue(Task).task(name="it")(function)
     return task.decode(task.new(*args, **kwargs).body)
 
@@ -147,6 +147,13 @@ def test_every_kind_of_parameter_and_callable_works(
     function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any], called: object
 ) -> None:
     assert round_trip(function, *args, **kwargs) == called
+
+
+def test_any_name_may_be_a_parameter_and_any_annotation_annotated() -> None:
+    def odd(self: Annotated[int, ["unhashable"]], task: int, session: int, using: int) -> None: ...
+
+    given = {"self": 1, "task": 2, "session": 3, "using": 4}
+    assert round_trip(odd, **given) == ((), given)
 
 
 def test_two_arguments_under_one_name_are_refused() -> None:
