@@ -38,8 +38,8 @@ class Link(ABC):
     async def call(self, step: Callable[[Connection], R], timeout: float | None = None) -> R:
         """Run the step with the connection, opening it first if need be.
 
-        After `timeout` seconds, or when cancelled, the connection is cut. TimeoutError: the step was not begun, or ended
-        by the cut. CommitUnknown: it is still under way, because the driver ignored the cut.
+        After `timeout` seconds, or when cancelled, the connection is cut. TimeoutError: the step was not begun, or the
+        cut ended it. CommitUnknown: it is still under way, because the driver ignored the cut.
         """
 
     @abstractmethod

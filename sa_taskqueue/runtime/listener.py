@@ -43,10 +43,12 @@ class Listener:
         on_wake_up: Callable[[], None],
         *,
         silence: float = SILENCE,
+        answer: float = ANSWER,
     ) -> None:
         self._channel = checked_channel(channel)
         self._on_wake_up = on_wake_up
         self._silence = silence
+        self._answer = answer
         self._ears = _Ears(None)
         self._link = open_link(without_pool(engine), "listener", self._prepare)
 
@@ -73,12 +75,12 @@ class Listener:
     async def _hear(self) -> None:
         """One notification, one silence with its check, or one connect."""
         if not self._link.is_open:
-            await self._link.call(_ask, ANSWER)
+            await self._link.call(_ask, self._answer)
             self._on_wake_up()
         elif await self._link.call(self._wait):
             self._on_wake_up()
         else:
-            await self._link.call(_ask, ANSWER)
+            await self._link.call(_ask, self._answer)
 
     def _prepare(self, connection: Connection) -> None:
         connection.execution_options(isolation_level="AUTOCOMMIT")

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 
 class Breaker:
-    """Knows a connection's socket from the start: mysqlclient refuses even `fileno()` while another thread waits in it."""
+    """Knows the socket from the start: mysqlclient refuses even `fileno()` while another thread waits in it."""
 
     def __init__(self, connection: Connection) -> None:
         driver: Any = connection.connection.driver_connection

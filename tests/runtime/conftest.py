@@ -82,15 +82,14 @@ def proxy(database_url: URL) -> Iterator[TcpProxy]:
 @pytest.fixture(params=["sync", "async"])
 async def proxied(request: pytest.FixtureRequest, url: URL, async_url: URL, proxy: TcpProxy) -> AsyncIterator[Any]:
     """An engine whose connections go through the proxy."""
-    through = {"host": "127.0.0.1", "port": proxy.port}
     if request.param == "sync":
-        engine = create_engine(url.set(**through))
+        engine = create_engine(url.set(host="127.0.0.1", port=proxy.port))
         yield engine
         engine.dispose()
         return
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    async_engine = create_async_engine(async_url.set(**through))
+    async_engine = create_async_engine(async_url.set(host="127.0.0.1", port=proxy.port))
     yield async_engine
     await async_engine.dispose()
 

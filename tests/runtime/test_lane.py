@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event, text
@@ -14,6 +13,7 @@ from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.runtime.retrying import MAX_RETRIES
 from tests.runtime.conftest import add_note, session_number
+from tests.support import eventually_async
 
 Notes = Callable[[], list[int]]
 servers_only = pytest.mark.servers("postgresql", "mysql", "mariadb")
@@ -141,8 +141,7 @@ async def test_two_lanes_that_deadlock_both_come_through(portal: Portal, notes: 
         connection.execute(change, {"n": other})
 
     async def reached(n: int) -> None:
-        while not met[n].is_set():
-            await asyncio.sleep(0)
+        await eventually_async(met[n].is_set)
 
     await asyncio.gather(portal.lane("one").run(cross, 1, 2), portal.lane("two").run(cross, 2, 1))
     assert len(calls) > 2

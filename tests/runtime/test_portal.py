@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from typing import Any
@@ -134,6 +135,10 @@ async def test_a_portal_of_the_parent_process_is_refused_in_a_forked_child(engin
             code = 0
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert await asyncio.to_thread(exit_code, child) == 0
     assert await portal.lane("claims").run(one) == 1
     await portal.aclose()
+
+
+def exit_code(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

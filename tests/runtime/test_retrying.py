@@ -45,6 +45,11 @@ def test_delays_grow_and_are_capped_at_any_number_of_attempts() -> None:
 
 
 def test_the_jitter_is_full() -> None:
-    bounds = []
-    full_jitter(3, 0.1, 10.0, lambda low, high: bounds.append((low, high)) or low)
-    assert bounds == [(0.0, pytest.approx(0.8))]
+    bounds: list[float] = []
+
+    def lowest(low: float, high: float) -> float:
+        bounds.extend((low, high))
+        return low
+
+    full_jitter(3, 0.1, 10.0, lowest)
+    assert bounds == pytest.approx([0.0, 0.8])
