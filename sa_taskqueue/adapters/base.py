@@ -33,7 +33,6 @@ from sqlalchemy import (
     extract,
     func,
     literal_column,
-    select,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -192,15 +191,6 @@ class Adapter:
     def lock(self, table: Table) -> Select[Any] | None:
         """Locks the rows ``ids`` in the order of the ids, waiting; None where no lock can be had or is needed."""
         return None
-
-    def agenda(self, table: Table) -> Select[Any]:
-        """For each priority among the SCHEDULED rows: ``priority, seconds`` until its first row is due."""
-        return (
-            select(table.c.priority, self.seconds_until(func.min(table.c.scheduled_at)).label("seconds"))
-            .where(table.c.status == status_literal(Status.SCHEDULED))
-            .group_by(table.c.priority)
-            .order_by(table.c.priority)
-        )
 
     def by_index(self, pick: Select[Any], table: Table, index: str) -> Select[Any]:
         """Have ``pick`` read the table in the order of this index, where the server might think of another."""

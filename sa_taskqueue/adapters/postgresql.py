@@ -33,7 +33,6 @@ from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID, Insert, inser
 from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import LargeBinary, TypeEngine
 
-from sa_taskqueue.adapters.agenda import walk_priorities
 from sa_taskqueue.adapters.base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
 from sa_taskqueue.adapters.shapes import (
@@ -102,9 +101,6 @@ class PostgreSQLTypes(Adapter):
 
     def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
         return cast(func.extract("epoch", moment - self.statement_clock()), Float(53))
-
-    def agenda(self, table: Table) -> Select[Any]:
-        return walk_priorities(table, self.seconds_until)
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
         return insert(table).on_conflict_do_nothing(index_elements=[column])

@@ -21,7 +21,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import LargeBinary, Text, TypeEngine
 
-from sa_taskqueue.adapters.agenda import walk_priorities
 from sa_taskqueue.adapters.base import (
     Adapter,
     Seconds,
@@ -111,9 +110,6 @@ class SQLite(Adapter):
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])
-
-    def agenda(self, table: Table) -> Select[Any]:
-        return walk_priorities(table, self.seconds_until)
 
     def begin(self, connection: Connection) -> None:
         # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read.
