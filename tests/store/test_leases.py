@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -156,7 +157,7 @@ def test_what_is_taken_over_becomes_ready_now(every_bench: Bench) -> None:
 
 @pytest.mark.parametrize(("crashes", "max_attempts"), [(2, 10), (0, 1)], ids=["crashes", "attempts"])
 def test_at_a_limit_a_lost_task_fails(every_bench: Bench, crashes: int, max_attempts: int) -> None:
-    key = {"unique_key": "k", "unique_hash": b"k" * 32, "unique_until": "end"}
+    key: dict[str, Any] = {"unique_key": "k", "unique_hash": b"k" * 32, "unique_until": "end"}
     [task] = every_bench.add(crashes=crashes, max_attempts=max_attempts, **key)
     every_bench.claim(lease=-1.0)
 

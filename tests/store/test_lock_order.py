@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def test_finishes_renewals_releases_and_take_overs_of_the_same_rows_never_deadlo
             (deadlocks if deadlock else others).append(error)
 
     def finish(claimed: list[Claimed]) -> None:
-        ends = [Settlement(task.id, task.epoch, **random.choice(ENDS)) for task in shuffled(claimed)]  # type: ignore[arg-type]
+        ends = [Settlement(task.id, task.epoch, **random.choice(ENDS)) for task in shuffled(claimed)]
         with bench.transaction() as connection:
             bench.store.settle(connection, ends)
 
@@ -62,8 +63,7 @@ def test_finishes_renewals_releases_and_take_overs_of_the_same_rows_never_deadlo
         bench.add(60)
         claimed = bench.claim(60, lease=-1)
         threads = [
-            threading.Thread(target=attempt, args=(lambda operation=operation: operation(claimed),))
-            for operation in operations
+            threading.Thread(target=attempt, args=(functools.partial(operation, claimed),)) for operation in operations
         ]
         for thread in threads:
             thread.start()

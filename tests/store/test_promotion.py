@@ -71,6 +71,7 @@ def test_one_promoter_per_table_at_a_time_and_the_others_do_not_wait(bench: Benc
     lock = bench.adapter.try_lock("sa_taskqueue:promote:task")
     unlock = bench.adapter.unlock("sa_taskqueue:promote:task")
 
+    assert lock is not None
     with bench.transaction() as other:
         assert other.scalar(lock)
         assert promote(bench) == 0
