@@ -36,11 +36,11 @@ def transitions() -> str:
 
 def commands() -> str:
     """Arguments and options of each command."""
-    context = click.Context(main, info_name="sa-taskqueue")
+    context = click.Context(main, info_name="sa-taskqueue", terminal_width=100)
     parts = []
     for command_name in sorted(main.commands):
         command = main.commands[command_name]
-        inner = click.Context(command, info_name=command_name, parent=context)
+        inner = click.Context(command, info_name=command_name, parent=context, terminal_width=100)
         parts.append(f"## {command_name}\n\n```text\n{command.get_help(inner)}\n```")
     return "\n\n".join(parts)
 
