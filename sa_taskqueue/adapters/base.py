@@ -90,6 +90,8 @@ class Adapter:
     """The portable adapter, and the base of the others. One per dialect and server version; holds no state."""
 
     name: ClassVar[str] = "generic"
+    lists_may_scan: ClassVar[bool] = False
+    """Whether a DELETE by a list of ids may read the whole of a small table, and wait for rows it does not name."""
     copies: ClassVar[bool] = False
     """Whether the server takes rows by COPY."""
     worker_isolation: ClassVar[str | None] = "READ COMMITTED"
@@ -141,7 +143,7 @@ class Adapter:
 
     def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
         """How many seconds the clock has still to go to ``moment``; negative when it has passed."""
-        return cast(extract("epoch", moment - self.statement_clock()), Float(53))
+        return cast(extract("epoch", moment - self.statement_clock()), Float())
 
     def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         """JSON text as the value of a JSON column."""

@@ -66,6 +66,7 @@ class MySQLTypes(Adapter):
     """What every version has: types, clock, errors. Alone it serves the versions before SKIP LOCKED."""
 
     name: ClassVar[str] = "mysql"
+    lists_may_scan: ClassVar[bool] = True
 
     def id_type(self) -> TypeEngine[Any]:
         return BINARY(16)

@@ -6,7 +6,7 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 
-from sqlalchemy import Column, Connection, Select, Table, delete, or_, select
+from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
@@ -74,10 +74,17 @@ def _delete(connection: Connection, table: Table, status: Status, ids: Sequence[
 
 
 def _delete_at_once(connection: Connection, table: Table, status: Status, ids: Sequence[uuid.UUID]) -> int | None:
-    statement = delete(table).where(table.c.id.in_(ids), table.c.status == status_literal(status))
+    """How many were deleted; None when a foreign key forbids it, and then none."""
+    statement = delete(table).where(table.c.status == status_literal(status))
     try:
         with connection.begin_nested():
-            return connection.execute(statement).rowcount
+            if adapter_for(connection.dialect).lists_may_scan:
+                # MariaDB 10.11 waited for the fifth row when four of five were named (2026-11-30); one by one it does
+                # not. 1,000 rows took 0.3 to 0.9 s on a busy machine, by a list 0.2: nobody waits for this.
+                one = statement.where(table.c.id == bindparam("old_id"))
+                connection.execute(one, [{"old_id": each} for each in ids])
+                return len(ids)
+            return connection.execute(statement.where(table.c.id.in_(ids))).rowcount
     except IntegrityError:
         return None
 
