@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import inspect
-from sqlalchemy.orm import MANYTOONE, Mapper, make_transient, make_transient_to_detached, object_mapper
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm import make_transient, make_transient_to_detached, object_mapper
 
+from sa_taskqueue.session.parents import leave_parents, return_to_parents, show_to_parents
 from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary
 from sa_taskqueue.store.unique import Answer, insert_unique
 
@@ -43,6 +43,10 @@ def collect_keyed(session: Session, work: UnitOfWork) -> bool:
 
     A row that the user has expunged is dropped.
     """
+    for row in work.duplicates:
+        if row in session:
+            session.expunge(row)
+            leave_parents(row)
     owed = _owed(session, work)
     if owed is None or not owed.keyed:
         return False
@@ -52,6 +56,7 @@ def collect_keyed(session: Session, work: UnitOfWork) -> bool:
         if not keyed.collected:
             session.expunge(keyed.row)
             keyed.collected = True
+            keyed.parents = leave_parents(keyed.row)
     return bool(owed.keyed)
 
 
@@ -66,7 +71,7 @@ def insert_keyed(session: Session, work: UnitOfWork) -> None:
     rows = sorted((keyed for keyed in owed.keyed if keyed.collected), key=_hash_of)
     owed.keyed = [keyed for keyed in owed.keyed if not keyed.collected]
     for keyed in rows:
-        _insert(session, owed, keyed)
+        _insert(session, work, owed, keyed)
 
 
 def forget_inserted(session: Session, owed: Pending | None) -> None:
@@ -89,38 +94,28 @@ def _hash_of(keyed: KeyedRow) -> bytes:
     return keyed.task.unique_hash or b""
 
 
-def _insert(session: Session, owed: Pending, keyed: KeyedRow) -> None:
+def _insert(session: Session, work: UnitOfWork, owed: Pending, keyed: KeyedRow) -> None:
     connection = session.connection(bind_arguments={"mapper": keyed.queue.model})
+    return_to_parents(keyed.row, keyed.parents)
     holder, answer = insert_unique(connection, keyed.queue.table, keyed.task, _values(keyed.row))
     if answer is not Answer.DUPLICATE:
         owed.unflushed.add((keyed.queue, keyed.task.queue))
     if answer is not Answer.INSERTED:
         inspect(keyed.row).info[_DUPLICATE_OF] = holder
+        work.duplicates.append(keyed.row)
         return
+    show_to_parents(keyed.row, keyed.parents)
     make_transient_to_detached(keyed.row)
     session.add(keyed.row)
     owed.inserted.append(keyed.row)
 
 
 def _values(row: Any) -> dict[str, Any]:
-    """Return what the unit of work would insert, by column name: set attributes, and the keys of related objects."""
+    """Return the values of the attributes that are set, by column."""
     mapper = object_mapper(row)
-    _copy_parent_keys(mapper, row)
     present = inspect(row).dict
     return {
         attribute.columns[0].key: present[attribute.key]
         for attribute in mapper.column_attrs
         if attribute.key in present and attribute.columns[0].table is mapper.local_table
     }
-
-
-def _copy_parent_keys(mapper: Mapper[Any], row: Any) -> None:
-    present = inspect(row).dict
-    for relationship in mapper.relationships:
-        parent = present.get(relationship.key)
-        if relationship.direction is not MANYTOONE or parent is None:
-            continue
-        parent_mapper = object_mapper(parent)
-        for local, remote in relationship.local_remote_pairs or ():
-            value = getattr(parent, parent_mapper.get_property_by_column(remote).key)
-            set_committed_value(row, mapper.get_property_by_column(local).key, value)

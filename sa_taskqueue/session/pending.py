@@ -31,6 +31,9 @@ class KeyedRow:
     collected: bool = False
     """Whether the row is out of the unit of work."""
 
+    parents: dict[str, Any] = field(default_factory=dict)
+    """The related objects that the row was taken from for the time of the flush, by relationship."""
+
 
 @dataclass(slots=True, eq=False)
 class Pending:
@@ -66,6 +69,9 @@ class UnitOfWork:
     """To which connection each queue's table was flushed. Never written through: a savepoint may be due on it."""
 
     checked: set[tuple[Connection, bool]] = field(default_factory=set)
+    duplicates: list[Any] = field(default_factory=list)
+    """Rows whose key was taken: a parent's collection may bring them into the session again."""
+
     collected: bool = False
     """True from our `before_flush` until the rows are written: a keyed row enqueued in between has missed it."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import inspect
+from sqlalchemy.orm.attributes import set_attribute
+
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.states import Status
 
@@ -28,9 +31,15 @@ def new_row(session: Session, queue: TaskQueue, task: NewTask) -> Any:
         values["headers"] = task.headers
     if task.unique_hash is not None:
         values |= _keyed_values(task)
+    due = _due(session, queue, task)
+    if due is not None:
+        values["status"] = Status.SCHEDULED
     row = queue.model(**values)
-    if task.run_at is not None or task.delay is not None:
-        _schedule(session, queue, task, row)
+    if "name" not in inspect(row).dict:  # SQLModel's constructor passes over what is not a field of its own
+        for key, value in values.items():
+            set_attribute(row, key, value)
+    if due is not None:
+        set_attribute(row, "scheduled_at", due)  # no argument of a dataclass's constructor
     return row
 
 
@@ -45,11 +54,9 @@ def _keyed_values(task: NewTask) -> dict[str, Any]:
     }
 
 
-def _schedule(session: Session, queue: TaskQueue, task: NewTask, row: Any) -> None:
-    """Store it SCHEDULED: at the moment given, or by the database's clock plus the delay."""
-    row.status = Status.SCHEDULED
+def _due(session: Session, queue: TaskQueue, task: NewTask) -> Any:
+    """Return the moment given, or the database's clock plus the delay as an expression; None: due now."""
     if task.delay is None:
-        row.scheduled_at = task.run_at
-    else:
-        adapter = adapter_for(session.get_bind(queue.model).dialect)
-        row.scheduled_at = adapter.after(task.delay.total_seconds())
+        return task.run_at
+    adapter = adapter_for(session.get_bind(queue.model).dialect)
+    return adapter.after(task.delay.total_seconds())

@@ -18,6 +18,7 @@ class Customer(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(40))
+    jobs: Mapped[list[Job]] = relationship(back_populates="customer")
 
 
 class Job(QueueMixin, Base):
@@ -25,7 +26,7 @@ class Job(QueueMixin, Base):
 
     tenant: Mapped[str | None] = mapped_column(String(20))
     customer_id: Mapped[int | None] = mapped_column(ForeignKey("session_customer.id"))
-    customer: Mapped[Customer | None] = relationship()
+    customer: Mapped[Customer | None] = relationship(back_populates="jobs")
 
 
 queue = TaskQueue(Job)

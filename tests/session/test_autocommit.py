@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, create_engine
+from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from sa_taskqueue.exceptions import AutocommitEngine
@@ -34,7 +34,7 @@ def _subclasses(cls: type[Any]) -> list[type[Any]]:
 @pytest.mark.every_driver
 @pytest.mark.parametrize("key", [None, "k"])
 def test_an_autocommit_engine_is_refused(
-    url: URL, jobs: type[Job], stored: Stored, detection: None, key: str | None
+    engine: Engine, url: URL, jobs: type[Job], stored: Stored, detection: None, key: str | None
 ) -> None:
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     with TaskSession(engine) as session:
@@ -65,15 +65,18 @@ async def test_an_autocommit_async_engine_is_refused(
 
 
 @pytest.mark.every_driver
-def test_a_transactional_engine_is_never_suspected(url: URL, jobs: type[Job], stored: Stored, detection: None) -> None:
-    engine = create_engine(url)
-    for isolation in (None, "SERIALIZABLE"):
-        with Session(engine) as session:
-            session.connection(execution_options={"isolation_level": isolation} if isolation else None)
-            enqueue(session, send_receipt, 1)
-            session.commit()
-    engine.dispose()
-    assert len(stored()) == 2
+def test_a_transactional_engine_is_never_suspected(
+    engine: Engine, url: URL, jobs: type[Job], stored: Stored, detection: None
+) -> None:
+    stock = create_engine(url)
+    for each in (engine, stock):
+        for isolation in (None, "SERIALIZABLE"):
+            with Session(each) as session:
+                session.connection(execution_options={"isolation_level": isolation} if isolation else None)
+                enqueue(session, send_receipt, 1)
+                session.commit()
+    stock.dispose()
+    assert len(stored()) == 4
 
 
 def test_one_autocommit_connection_of_a_transactional_engine(

@@ -73,6 +73,27 @@ def test_the_foreign_key_of_a_parent_in_the_same_flush(factory: Factory, stored:
     assert count(Customer) == 1
 
 
+@pytest.mark.parametrize("parent", ["new", "loaded"])
+def test_the_parents_collection_holds_the_row_and_nobody_is_warned(
+    factory: Factory, stored: Stored, parent: str
+) -> None:
+    with factory(expire_on_commit=False) as session:
+        customer = Customer(name="Ada")
+        session.add(customer)
+        if parent == "loaded":
+            session.commit()
+        row = session.enqueue(once, 1)
+        row.customer = customer
+        duplicate = session.enqueue(once, 2)
+        customer.jobs.append(duplicate)
+        session.flush()
+        assert customer.jobs == [row]
+        assert row.customer is customer
+        assert not session.dirty
+        session.commit()
+        assert stored("customer_id") == [customer.id]
+
+
 def test_a_stored_row_goes_on_as_any_other(factory: Factory) -> None:
     with factory() as session:
         row = session.enqueue(once, 1)
