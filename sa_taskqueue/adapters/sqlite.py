@@ -15,7 +15,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     func,
-    literal,
+    literal_column,
     select,
 )
 from sqlalchemy.dialects import sqlite
@@ -91,7 +91,7 @@ class SQLite(Adapter):
 
     def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
         days = func.julianday(moment, type_=Float()) - func.julianday(_text("now"), type_=Float())
-        return days * literal(86400.0, Float())
+        return days * literal_column("86400.0", Float())
 
     def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
         change = changed(table, assignments)
@@ -142,5 +142,5 @@ class SQLite(Adapter):
 
 
 def _text(value: str) -> ColumnElement[str]:
-    """A text as a part of the SQL; doubled percent signs are the business of the driver's style."""
-    return literal(value, Text(), literal_execute=True)
+    """A text as a part of the SQL, not a parameter."""
+    return literal_column(f"'{value}'", Text())
