@@ -80,6 +80,8 @@ class Crew:
 
     async def work(self) -> None:
         """Serve until asked to stop, drained, or done with `max_tasks`; then wind down."""
+        if self._stop.requested.is_set():
+            return
         parts = self._parts
         background = [asyncio.create_task(part) for part in self._background()]
         serving = {lane: asyncio.create_task(lane.run()) for lane in parts.lanes.values()}

@@ -46,6 +46,12 @@ class Database:
         with self.engine.connect() as connection:
             return connection.execute(select(self.table).where(self.table.c.id == task_id)).one()
 
+    def rows(self, ids: list[UUID]) -> list[Row[Any]]:
+        """The rows in the order of the ids."""
+        with self.engine.connect() as connection:
+            found = {row.id: row for row in connection.execute(select(self.table))}
+        return [found[task_id] for task_id in ids]
+
     def statuses(self) -> dict[Status, int]:
         statement = select(self.table.c.status, func.count()).group_by(self.table.c.status)
         with self.engine.connect() as connection:

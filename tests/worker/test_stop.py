@@ -61,7 +61,7 @@ def test_what_waits_in_memory_is_given_back_unburned(engine: Engine, db: Databas
         worker.stop()
         eventually(lambda: worker.counts.released or worker.counts.claimed == 401)
         go_on.set()
-    rows = [db.row(task_id) for task_id in ids[400:]]
+    rows = db.rows(ids[400:])
     assert rows[0].status == Status.COMPLETED
     assert {(row.status, row.attempt, row.reserved_by) for row in rows[1:]} == {(Status.NEW, 0, None)}
     assert worker.counts.claimed == worker.counts.completed + worker.counts.released
