@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskQueue
     from sa_taskqueue.reservation import Lease
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
-    from sa_taskqueue.session import AsyncTaskSession, TaskSession, enqueue_many, prepare_sqlite, sqlite_engine
+    from sa_taskqueue.session import (
+        AsyncTaskSession,
+        TaskSession,
+        TaskSessionMixin,
+        duplicate_of,
+        enqueue_many,
+        prepare_sqlite,
+        sqlite_engine,
+    )
     from sa_taskqueue.session.enqueue import enqueue
     from sa_taskqueue.session.install import install
     from sa_taskqueue.worker import Worker
@@ -26,6 +34,7 @@ __all__ = [
     "BoundTask",
     "Cancel",
     "Complete",
+    "duplicate_of",
     "enqueue",
     "enqueue_many",
     "exponential",
@@ -51,6 +60,7 @@ __all__ = [
     "TaskQueue",
     "TaskQueueError",
     "TaskSession",
+    "TaskSessionMixin",
     "timestamp_of",
     "Worker",
 ]
@@ -68,7 +78,9 @@ _MODULES = {
     "TaskDefinition": "definitions",
     "TaskQueue": "queue",
     "TaskSession": "session",
+    "TaskSessionMixin": "session",
     "Worker": "worker",
+    "duplicate_of": "session",
     "enqueue": "session",
     "enqueue_many": "session",
     "exponential": "retry",
