@@ -36,11 +36,13 @@ def transitions() -> str:
 
 def commands() -> str:
     """Arguments and options of each command."""
-    context = click.Context(main, info_name="sa-taskqueue", terminal_width=100)
+    context = click.Context(
+        main, info_name="sa-taskqueue", terminal_width=100, help_option_names=main.context_settings["help_option_names"]
+    )
     parts = []
     for command_name in sorted(main.commands):
         command = main.commands[command_name]
-        inner = click.Context(command, info_name=command_name, parent=context, terminal_width=100)
+        inner = click.Context(command, info_name=command_name, parent=context)
         parts.append(f"## {command_name}\n\n```text\n{command.get_help(inner)}\n```")
     return "\n\n".join(parts)
 

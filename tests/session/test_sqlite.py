@@ -49,6 +49,10 @@ def test_the_settings(tmp_path: Path, synchronous: Any, number: int) -> None:
 def test_wrong_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="synchronous"):
         sqlite_engine("sqlite://", synchronous="OFF")  # type: ignore[arg-type]
+
+
+def test_an_engine_of_another_database_is_refused() -> None:
+    pytest.importorskip("psycopg")
     with pytest.raises(InvalidSetting, match="an SQLite engine"):
         prepare_sqlite(create_engine("postgresql+psycopg://h/d"))
 

@@ -263,9 +263,11 @@ def test_extend_of_a_lost_task_says_so(engine: Engine, db: Database, queue: Task
 def test_extend_of_an_async_handler(async_engine: Any, db: Database, queue: TaskQueue) -> None:
     @queue.task
     async def work(context: TaskContext) -> None:
-        before = db.row(context.task.id).reserved_until
+        # In a thread: on SQLite a read waits for the worker's own transactions, which need the loop to end.
+        before = await asyncio.to_thread(db.row, context.task.id)
         await context.aextend(3600)
-        assert (db.row(context.task.id).reserved_until - before).total_seconds() > 3000
+        after = await asyncio.to_thread(db.row, context.task.id)
+        assert (after.reserved_until - before.reserved_until).total_seconds() > 3000
 
     db.put(work)
     worker = drain(Worker(queue, async_engine, drain=True))
