@@ -221,6 +221,10 @@ class Adapter:
         """A statement that wakes the listeners of ``channel`` when the transaction commits; None: not offered."""
         return None
 
+    def narrow_columns(self, table: str, schema: str | None) -> Select[Any] | None:
+        """A query for name and character set of columns that cannot hold all of Unicode; None: every column can."""
+        return None
+
     # Connections and errors
 
     def begin(self, connection: Connection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 
 
 class ErrorKind(enum.Enum):
@@ -55,3 +56,12 @@ def error_number(error: BaseException) -> int | None:
     if error.args and isinstance(error.args[0], int):
         return error.args[0]
     return None
+
+
+_COLUMN = re.compile(r"""(?:\bcolumn:? |\bcolumn named )(?!named )["'`]?(?:\w+\.)*([^"'`\s.]+)""", re.IGNORECASE)
+
+
+def missing_column(error: BaseException) -> str:
+    """The name in a message about a MISSING_COLUMN, which the drivers do not give apart from its text."""
+    found = _COLUMN.search(str(driver_error(error)))
+    return found[1] if found else "that the statement names"

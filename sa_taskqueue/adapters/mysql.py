@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Float, Select, Table, bindparam, func, literal_column, select
+from sqlalchemy import ColumnElement, Float, Select, Table, bindparam, column, func, literal_column, select, text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import BINARY, TypeEngine
 
@@ -98,6 +98,15 @@ class MySQLTypes(Adapter):
 
     def unlock(self, name: str) -> Select[Any] | None:
         return select(func.release_lock(_lock_name(name)))
+
+    def narrow_columns(self, table: str, schema: str | None) -> Select[Any] | None:
+        charset = column("character_set_name")
+        return (
+            select(column("column_name"), charset)
+            .select_from(text("information_schema.columns"))
+            .where(column("table_name") == table, column("table_schema") == (schema or func.database()))
+            .where(charset != "utf8mb4")
+        )
 
     def worker_settings(self) -> Sequence[str]:
         # The default is 50 s; a worker that waits so long for one row lets all its leases lapse.

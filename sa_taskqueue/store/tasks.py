@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.claims import Claims
-from sa_taskqueue.store.drift import check_schema
+from sa_taskqueue.store.drift import check_schema, check_writable
 from sa_taskqueue.store.leases import Leases
 from sa_taskqueue.store.memory import ClaimMemory
 from sa_taskqueue.store.promotion import Promotion
@@ -83,8 +83,9 @@ class TaskStore:
         return prune(connection, self.table, status, older_than, limit)
 
     def check_schema(self, connection: Connection) -> None:
-        """Raise `SchemaMissing`, `SchemaOutdated` or `IndexMissing` if the database lacks what the model says."""
+        """Raise the named error if the table is not as the model says, or cannot be written to."""
         check_schema(connection, self.table)
+        check_writable(connection, self.table)
 
     def next_due(self, connection: Connection) -> float | None:
         """Seconds until the next SCHEDULED task is due; None if there is none."""

@@ -116,6 +116,7 @@ def test_a_connection_the_server_ended(prepared: Engine) -> None:
         with prepared.begin() as killer:
             killer.exec_driver_sql(kill.format(number))
         error = eventually(lambda: failing(victim))
+    assert error is not None
     assert adapter_for(prepared.dialect).classify(error) is ErrorKind.DISCONNECT, error
 
 
