@@ -30,20 +30,27 @@ def install(target: Target) -> Target:
     elif isinstance(target, scoped_session):
         install(target.session_factory)
         _add_methods(target)
-    else:
+    elif _async_session_class() is not _NoSession:
         _install_async(target)
+    else:
+        raise InvalidSetting(setting="install(...)", value=target, allowed=_ALLOWED)
     return target
 
 
 def _install_class(cls: type[Any]) -> None:
-    if issubclass(cls, Session) and cls is not Session:
+    if _is_below(cls, Session):
         hook(cls)
         _add_methods(cls)
-    elif issubclass(cls, _async_session_class()) and cls is not _async_session_class():
+    elif _is_below(cls, _async_session_class()):
         cls.sync_session_class = _hooked_subclass(cls.sync_session_class)
         _add_methods(cls)
     else:
         raise InvalidSetting(setting="install(...)", value=cls, allowed=_ALLOWED)
+
+
+def _is_below(cls: type[Any], base: type[Any]) -> bool:
+    """Tell a subclass from the class itself, which everyone shares."""
+    return issubclass(cls, base) and cls is not base
 
 
 def _install_async(target: Any) -> None:
