@@ -23,7 +23,6 @@ from sqlalchemy import (
     Insert,
     Integer,
     LargeBinary,
-    Select,
     Table,
     Text,
     Update,
@@ -40,6 +39,7 @@ from sqlalchemy.types import TypeEngine
 
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.shapes import (
+    AnySelect,
     AssignFrom,
     Assignments,
     Columns,
@@ -151,7 +151,7 @@ class Adapter:
 
     # Statements
 
-    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
+    def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         """Change the rows that ``pick`` (a select of ``table.c.id`` with its order and limit) finds; show ``columns``.
 
         Nobody waits: rows that another transaction holds are left out. The first of ``columns`` is the id as the
@@ -168,9 +168,7 @@ class Adapter:
         )
         return CompareAndSet(candidates, change)
 
-    def take_from(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape | None:
+    def take_from(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape | None:
         """As `take`, but only in ranges of ``priority, ready_at, id``; None where nothing is gained by it.
 
         The ranges are the arrays ``low_priority, low_ready_at, low_id, end_priority``, in order and apart from each
@@ -190,15 +188,15 @@ class Adapter:
         )
         return HeldOneByOne(change, tuple(inputs))
 
-    def lock(self, table: Table) -> Select[Any] | None:
+    def lock(self, table: Table) -> AnySelect | None:
         """Locks the rows ``ids`` in the order of the ids, waiting; None where no lock can be had or is needed."""
         return None
 
-    def by_index(self, pick: Select[Any], table: Table, index: str) -> Select[Any]:
+    def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
         """Have ``pick`` read the table in the order of this index, where the server might think of another."""
         return pick
 
-    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+    def skip_locked(self, pick: AnySelect) -> AnySelect:
         """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""
         return pick
 
@@ -209,19 +207,19 @@ class Adapter:
         """
         return None
 
-    def try_lock(self, name: str) -> Select[Any] | None:
+    def try_lock(self, name: str) -> AnySelect | None:
         """A statement that is true when this session got the lock ``name`` without waiting; None: not offered."""
         return None
 
-    def unlock(self, name: str) -> Select[Any] | None:
+    def unlock(self, name: str) -> AnySelect | None:
         """A statement that frees the lock before the end of the transaction; None: the end of it does."""
         return None
 
-    def notify(self, channel: str, payload: str) -> Select[Any] | None:
+    def notify(self, channel: str, payload: str) -> AnySelect | None:
         """A statement that wakes the listeners of ``channel`` when the transaction commits; None: not offered."""
         return None
 
-    def narrow_columns(self, table: str, schema: str | None) -> Select[Any] | None:
+    def narrow_columns(self, table: str, schema: str | None) -> AnySelect | None:
         """A query for name and character set of columns that cannot hold all of Unicode; None: every column can."""
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Float, Select, Table, bindparam, column, func, literal_column, select, text
+from sqlalchemy import ColumnElement, Float, Table, bindparam, column, func, literal_column, select, text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.types import BINARY, TypeEngine
 
@@ -23,6 +23,7 @@ from sa_taskqueue.adapters.base import (
 )
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
 from sa_taskqueue.adapters.shapes import (
+    AnySelect,
     AssignFrom,
     Assignments,
     Columns,
@@ -93,14 +94,14 @@ class MySQLTypes(Adapter):
         microseconds = func.timestampdiff(literal_column("MICROSECOND"), self.clock(), moment, type_=Float())
         return microseconds / literal_column("1e6", Float())
 
-    def try_lock(self, name: str) -> Select[Any] | None:
+    def try_lock(self, name: str) -> AnySelect | None:
         return select(func.get_lock(_lock_name(name), 0))
 
-    def unlock(self, name: str) -> Select[Any] | None:
+    def unlock(self, name: str) -> AnySelect | None:
         return select(func.release_lock(_lock_name(name)))
 
-    def narrow_columns(self, table: str, schema: str | None) -> Select[Any] | None:
-        charset = column("character_set_name")
+    def narrow_columns(self, table: str, schema: str | None) -> AnySelect | None:
+        charset: ColumnElement[str] = column("character_set_name")
         return (
             select(column("column_name"), charset)
             .select_from(text("information_schema.columns"))
@@ -124,21 +125,21 @@ class MySQLTypes(Adapter):
 class MySQL(MySQLTypes):
     """MySQL 8 and later."""
 
-    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
+    def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         lock = pick.with_only_columns(*after_change(columns, assignments)).with_for_update(skip_locked=True)
         these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
         change = changed(table, assignments).where(these)
         return LockThenUpdate(lock, change)
 
-    def by_index(self, pick: Select[Any], table: Table, index: str) -> Select[Any]:
+    def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
         # Left to itself with 10 rows, or with 1,500 before ANALYZE, it sorted all of the queue, and locked it
         # (MySQL 9.7, MariaDB 10.11, 2026-11-30).
         return _forced(pick, table, index) if any(found.name == index for found in table.indexes) else pick
 
-    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+    def skip_locked(self, pick: AnySelect) -> AnySelect:
         return pick.with_for_update(skip_locked=True)
 
-    def lock(self, table: Table) -> Select[Any] | None:
+    def lock(self, table: Table) -> AnySelect | None:
         return _these(table).with_for_update()
 
     def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
@@ -147,13 +148,13 @@ class MySQL(MySQLTypes):
         return HeldLocked(_these(table).with_for_update(skip_locked=not wait), change, tuple(inputs))
 
 
-def _these(table: Table) -> Select[Any]:
+def _these(table: Table) -> AnySelect:
     """The rows ``ids``, locked in this order and no others: hence the index by name and no condition on the status."""
     rows = select(table.c.id, table.c.epoch, table.c.status).where(table.c.id.in_(bindparam("ids", expanding=True)))
     return _forced(rows.order_by(table.c.id), table, "PRIMARY")
 
 
-def _forced(pick: Select[Any], table: Table, index: str) -> Select[Any]:
+def _forced(pick: AnySelect, table: Table, index: str) -> AnySelect:
     hint = f"FORCE INDEX (`{index}`)"
     return pick.with_hint(table, hint, "mysql").with_hint(table, hint, "mariadb")
 

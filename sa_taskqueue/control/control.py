@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.queue import TaskQueue
@@ -16,6 +16,7 @@ from sa_taskqueue.states import TERMINAL, Status
 from sa_taskqueue.store import control as tasks
 from sa_taskqueue.store.control import ALL, REVIVABLE, WAITING, Choice, Retried, TaskRow
 from sa_taskqueue.store.drift import check_schema
+from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.stats import QueueStatistics, statistics
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from sa_taskqueue.runtime.lane import Lane
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 BATCH = 1000
 """Rows changed in one transaction: their locks are held for as long as it takes."""
@@ -75,21 +79,19 @@ class Control:
         limit: int = 50,
     ) -> list[TaskRow]:
         """Up to `limit` tasks, the newest first; `before` is the last id of the page before. No statuses: all."""
-        return await self._open.run(
-            tasks.list_tasks, self._table, choice, statuses=statuses, before=before, limit=limit
-        )
+        return await self._run(tasks.list_tasks, self._table, choice, statuses=statuses, before=before, limit=limit)
 
     async def get(self, task_id: uuid.UUID) -> TaskRow | None:
         """The task of that id, None when there is none (any more)."""
-        return await self._open.run(tasks.get, self._table, task_id)
+        return await self._run(tasks.get, self._table, task_id)
 
     async def statistics(self) -> list[QueueStatistics]:
         """The counts and ages of each queue."""
-        return await self._open.run(statistics, self._table)
+        return await self._run(statistics, self._table)
 
     async def check(self) -> Check:
-        """Compare the database with the model; raises SchemaMissing, SchemaOutdated or IndexMissing."""
-        await self._open.run(check_schema, self._table)
+        """Compare the database with the model; raises the error that names the first difference."""
+        await self._run(check_schema, self._table)
         database = self._portal.sync_engine.url.render_as_string(hide_password=True)
         return Check(self._table.fullname, database, self._portal.adapter.name)
 
@@ -100,7 +102,7 @@ class Control:
         """
         retried = Retried([], [])
         async for ids in self._batches(choice, REVIVABLE):
-            some = await self._open.run(tasks.retry, self._table, ids)
+            some = await self._run(tasks.retry, self._table, ids)
             retried = Retried(retried.ids + some.ids, retried.conflicts + some.conflicts)
         return retried
 
@@ -109,7 +111,7 @@ class Control:
         statuses = WAITING | {Status.RUNNING} if running else WAITING
         cancelled: list[uuid.UUID] = []
         async for ids in self._batches(choice, statuses):
-            cancelled += await self._open.run(tasks.cancel, self._table, ids, running=running)
+            cancelled += await self._run(tasks.cancel, self._table, ids, running=running)
         return cancelled
 
     async def prune(self, statuses: Iterable[Status] = (), *, older_than: timedelta | None = None) -> int:
@@ -125,10 +127,15 @@ class Control:
             deleted += await self._prune(Status(status), kept)
         return deleted
 
+    async def _run(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        with named_errors(self._table, self._portal.sync_engine):
+            return await self._open.run(operation, *args, **kwargs)
+
     async def _prune(self, status: Status, older_than: timedelta) -> int:
         deleted = 0
         while True:
-            batch = await self._open.run_repeatable(prune, self._table, status, older_than, BATCH)
+            with named_errors(self._table, self._portal.sync_engine):
+                batch = await self._open.run_repeatable(prune, self._table, status, older_than, BATCH)
             deleted += batch
             if batch < BATCH:
                 return deleted
@@ -136,7 +143,7 @@ class Control:
     async def _batches(self, choice: Choice, statuses: Collection[Status]) -> AsyncIterator[list[uuid.UUID]]:
         after = None
         while True:
-            ids = await self._open.run(tasks.find, self._table, choice, statuses, after=after, limit=BATCH)
+            ids = await self._run(tasks.find, self._table, choice, statuses, after=after, limit=BATCH)
             if ids:
                 yield ids
                 after = ids[-1]

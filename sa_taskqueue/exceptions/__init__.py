@@ -4,9 +4,6 @@
 
     TaskQueueError
      +-- ConfigurationError            the program or the server is set up wrongly
-     |    +-- MissingTable
-     |    +-- UnsupportedReservation
-     |    +-- UnsupportedServer
      |    +-- DuplicateHandler
      |    +-- InvalidHandler
      |    +-- AutocommitEngine
@@ -41,6 +38,7 @@
      |    +-- SchemaMissing
      |    +-- SchemaOutdated
      |    +-- IndexMissing
+     |    +-- NarrowCharset
      |    +-- ReadOnlyDatabase
      |    +-- DatabaseBusy
      |    +-- InsufficientPrivilege
@@ -64,9 +62,6 @@ from sa_taskqueue.exceptions.configuration import (
     InvalidHandler,
     InvalidSetting,
     IsolationRefused,
-    MissingTable,
-    UnsupportedReservation,
-    UnsupportedServer,
 )
 from sa_taskqueue.exceptions.database import (
     CommitUnknown,
@@ -74,6 +69,7 @@ from sa_taskqueue.exceptions.database import (
     DuplicateTask,
     IndexMissing,
     InsufficientPrivilege,
+    NarrowCharset,
     NoTransaction,
     QueueDatabaseError,
     ReadOnlyDatabase,
@@ -138,8 +134,8 @@ __all__ = [
     "InvalidUniqueKey",
     "IsolationRefused",
     "LeaseLost",
-    "MissingTable",
     "NaiveDatetime",
+    "NarrowCharset",
     "NoTransaction",
     "QueueDatabaseError",
     "ReadOnlyDatabase",
@@ -155,6 +151,4 @@ __all__ = [
     "UndecodableTask",
     "UniqueKeyError",
     "UnknownTask",
-    "UnsupportedReservation",
-    "UnsupportedServer",
 ]

@@ -11,33 +11,6 @@ class ConfigurationError(TaskQueueError):
     code = "configuration"
 
 
-class MissingTable(ConfigurationError):
-    """{feature} needs a table of its own: map a class with {mixin} and pass it as TaskQueue({keyword}=...)."""
-
-    code = "missing_table"
-    feature: str
-    mixin: str
-    keyword: str
-
-
-class UnsupportedReservation(ConfigurationError):
-    """{reservation} cannot reserve tasks on {database}: {reason}. Use Lease(), which works on every database."""
-
-    code = "unsupported_reservation"
-    reservation: str
-    database: str
-    reason: str
-
-
-class UnsupportedServer(ConfigurationError):
-    """{server} {version} is too old: {minimum} or newer is needed. Upgrade the server."""
-
-    code = "unsupported_server"
-    server: str
-    version: str
-    minimum: str
-
-
 class DuplicateHandler(ConfigurationError):
     """Two handlers are named {name}: {first} and {second}. Give one of them another name with
     @queue.task(name=...).
@@ -76,8 +49,8 @@ class InMemoryDatabase(ConfigurationError):
 
 
 class IsolationRefused(ConfigurationError):
-    """The isolation level {level} is refused for a handler's session: renewing the lease would make its commit fail.
-    Use READ COMMITTED.
+    """The isolation level {level} is refused for a handler's session: a renewal of the lease would make its commit
+    fail. It is READ COMMITTED already: lock what must not change (with_for_update), or use a session of your own.
     """
 
     code = "isolation_refused"

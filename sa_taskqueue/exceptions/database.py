@@ -109,30 +109,48 @@ class IndexMissing(QueueDatabaseError):
     columns: str
 
 
+class NarrowCharset(QueueDatabaseError):
+    """The column {column} of the table {table} has the character set {charset}, which lacks emoji and many other
+    characters. Run ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin.
+    """
+
+    code = "narrow_charset"
+    table: str
+    column: str
+    charset: str
+
+
 class ReadOnlyDatabase(QueueDatabaseError):
-    """The database is read-only. Connect to the primary server, or make the file and its folder writable."""
+    """The database takes no writes through this connection. Connect to the primary server, not to a replica; make
+    an SQLite file and its folder writable; remove mode=ro or default_transaction_read_only.
+    """
 
     code = "read_only_database"
 
 
 class DatabaseBusy(QueueDatabaseError):
-    """The database stayed locked or kept refusing for {attempts} attempts. Look for a long transaction that holds its
-    locks.
+    """The database is locked by another transaction that writes. Make the SQLite engine with sqlite_engine(url), on
+    which writers wait for each other, and look for a transaction that stays open too long.
     """
 
     code = "database_busy"
-    attempts: int
 
 
 class InsufficientPrivilege(QueueDatabaseError):
-    """The database user may not work with the table {table}. GRANT SELECT, INSERT, UPDATE, DELETE on it."""
+    """The database user {user} may not do this with the table {table} ({reason}). Run as its owner: GRANT SELECT,
+    INSERT, UPDATE, DELETE ON {table} TO {user}.
+    """
 
     code = "insufficient_privilege"
+    user: str
     table: str
+    reason: str
 
 
 class StorageFull(QueueDatabaseError):
-    """The database has no space left. Free some, then the worker goes on by itself."""
+    """The database has no space left, so nothing of this transaction is stored. Free some or raise the limit, then do
+    it again; a running worker goes on by itself.
+    """
 
     code = "storage_full"
 

@@ -35,7 +35,7 @@ class Reservation(Protocol):
     """Whether the claim's transaction is also that of the work and the finish, so that each slot claims for itself."""
 
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
-        """Learn table, database and the worker's name. UnsupportedReservation if the database cannot carry it."""
+        """Learn table, database and the worker's name; a ConfigurationError where the database cannot carry it."""
         ...
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:

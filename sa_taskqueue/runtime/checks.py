@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from sa_taskqueue.adapters.base import Adapter
-from sa_taskqueue.exceptions import AutocommitEngine, InMemoryDatabase, InvalidSetting, ServerUnreachable
+from sa_taskqueue.adapters.errors import ErrorKind
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.exceptions import (
+    AutocommitEngine,
+    InMemoryDatabase,
+    InvalidSetting,
+    ReadOnlyDatabase,
+    ServerUnreachable,
+)
 
 UNLIMITED = 1_000_000
 
@@ -46,10 +54,12 @@ def refuse_memory(connection: Connection, adapter: Adapter) -> None:
         raise InMemoryDatabase(url=_shown(connection.engine.url))
 
 
-def unreachable(url: URL, error: Exception) -> ServerUnreachable:
-    """The error for a start that got no connection."""
+def not_started(engine: Engine, error: Exception) -> ServerUnreachable | ReadOnlyDatabase:
+    """The error for a start that got no connection, or one whose first statements (events of the engine) failed."""
+    if adapter_for(engine.dialect).classify(error) is ErrorKind.READ_ONLY:
+        return ReadOnlyDatabase()
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
-    return ServerUnreachable(url=_shown(url), reason=reason)
+    return ServerUnreachable(url=_shown(engine.url), reason=reason)
 
 
 def _shown(url: URL) -> str:

@@ -49,7 +49,7 @@ class Portal:
         try:
             await link.call(Connection.rollback, OPERATION_TIMEOUT)
         except (DBAPIError, OSError) as error:
-            raise checks.unreachable(self.sync_engine.url, error) from error
+            raise checks.not_started(self.sync_engine, error) from error
         finally:
             await link.close()
 

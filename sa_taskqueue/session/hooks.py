@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from sa_taskqueue.session import outermost
 from sa_taskqueue.session.autocommit import refuse_unsafe
 from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
+from sa_taskqueue.session.naming import name_errors
 from sa_taskqueue.session.pending import UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def hook(target: type[Session] | Session) -> None:
         return
     for name, listener in _LISTENERS.items():
         event.listen(target, name, listener)
+    name_errors(target)
     setattr(target, _MARK, True)
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import make_transient, make_transient_to_detached, object_ma
 
 from sa_taskqueue.session.parents import leave_parents, return_to_parents, show_to_parents
 from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary
+from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.unique import Answer, insert_unique
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def _hash_of(keyed: KeyedRow) -> bytes:
 def _insert(session: Session, work: UnitOfWork, owed: Pending, keyed: KeyedRow) -> None:
     connection = session.connection(bind_arguments={"mapper": keyed.queue.model})
     return_to_parents(keyed.row, keyed.parents)
-    holder, answer = insert_unique(connection, keyed.queue.table, keyed.task, _values(keyed.row))
+    with named_errors(keyed.queue.table, connection.engine):
+        holder, answer = insert_unique(connection, keyed.queue.table, keyed.task, _values(keyed.row))
     if answer is not Answer.DUPLICATE:
         owed.unflushed.add((keyed.queue, keyed.task.queue))
     if answer is not Answer.INSERTED:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
-from sqlalchemy import Connection, Table, inspect
+from sqlalchemy import Connection, Table, inspect, update
 from sqlalchemy.exc import NoSuchTableError
 
-from sa_taskqueue.exceptions import IndexMissing, SchemaMissing, SchemaOutdated
+from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.exceptions import IndexMissing, NarrowCharset, SchemaMissing, SchemaOutdated
+from sa_taskqueue.models.columns import COLUMNS
+
+NOBODY = uuid.UUID(int=0)
 
 
 def check_schema(connection: Connection, table: Table) -> None:
-    """Raise `SchemaMissing`, `SchemaOutdated` or `IndexMissing` for the first thing that the database has not got.
+    """Raise the named error for the first thing in which the database differs.
 
+    `SchemaMissing`, `SchemaOutdated`, `IndexMissing`, or `NarrowCharset` on MySQL and MariaDB.
     Columns and indexes the database has beside those of the model are the user's business.
     """
     schema = _schema(connection, table)
@@ -26,7 +32,22 @@ def check_schema(connection: Connection, table: Table) -> None:
             raise SchemaOutdated(table=table.fullname, column=column.name)
     found = inspector.get_indexes(table.name, schema=schema)
     unique = inspector.get_unique_constraints(table.name, schema=schema)
+    _check_charsets(connection, table, schema)
     _check_indexes(table, [(each["column_names"], bool(each["unique"])) for each in found], unique)
+
+
+def check_writable(connection: Connection, table: Table) -> None:
+    """Change no row: a connection that may not write to the table says so now, and not at the first claim."""
+    connection.execute(update(table).where(table.c.id == NOBODY).values(epoch=table.c.epoch))
+
+
+def _check_charsets(connection: Connection, table: Table, schema: str | None) -> None:
+    narrow = adapter_for(connection.dialect).narrow_columns(table.name, schema)
+    if narrow is None:
+        return
+    for column, charset in connection.execute(narrow):
+        if column in COLUMNS:
+            raise NarrowCharset(table=table.fullname, column=column, charset=charset)
 
 
 def _check_indexes(table: Table, indexes: list[tuple[list[str | None], bool]], constraints: list[Any]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sa_taskqueue.runtime import wakeups
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
 from sa_taskqueue.worker.parts import Callbacks, Parts, call_soon
 from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
@@ -73,8 +74,9 @@ class Crew:
         try:
             await portal.start(connections=LANES)
             crew = cls(queue, portal, reservation, settings, counts, stop)
-            await crew._parts.claim_lane.run(crew._parts.store.check_schema)
-            yield crew
+            with named_errors(queue.table, portal.sync_engine):
+                await crew._parts.claim_lane.run(crew._parts.store.check_schema)
+                yield crew
         finally:
             await portal.aclose()
 
@@ -100,7 +102,7 @@ class Crew:
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         parts = self._parts
-        coroutines = [parts.finisher.run(), parts.maintenance.run(), parts.watchdog.run()]
+        coroutines: list[Coroutine[Any, Any, None]] = [parts.finisher.run(), parts.maintenance.run(), parts.watchdog.run()]
         if self._queue.notify:
             listener = Listener(self._portal.engine, channel_of(self._queue.table), self._wake_all)
             coroutines.append(listener.run())

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from sa_taskqueue.adapters.errors import ErrorKind
-from sa_taskqueue.exceptions import CommitUnknown, LeaseLost
+from sa_taskqueue.exceptions import CommitUnknown, IsolationRefused, LeaseLost
 from sa_taskqueue.runtime.commit import undo
 from sa_taskqueue.runtime.links import drop, opened
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
@@ -42,6 +42,13 @@ class WorkSession(TaskSession):
     def get_bind(self, *_args: Any, **_options: Any) -> Connection:
         """The unit's connection, whatever the mapper: the work and its completion are one transaction."""
         return self._unit.connection()
+
+    def connection(self, bind_arguments: Any = None, execution_options: Any = None) -> Connection:
+        """As of any Session, but always at the unit's own isolation level: its transaction has begun."""
+        level = (execution_options or {}).get("isolation_level")
+        if level is not None:
+            raise IsolationRefused(level=level)
+        return super().connection(bind_arguments, execution_options)
 
 
 class Turn(Protocol):
