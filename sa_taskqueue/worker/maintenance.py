@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from sa_taskqueue import telemetry
-from sa_taskqueue.exceptions import QueueDatabaseError
+from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.states import TERMINAL, Status
 from sa_taskqueue.worker.faults import point
@@ -142,7 +142,7 @@ class Maintenance:
         while True:
             try:
                 await turn()
-            except (SQLAlchemyError, QueueDatabaseError) as error:
+            except (SQLAlchemyError, TaskQueueError) as error:
                 logger.warning("%s failed (%s) and is tried again", name, error)
                 await asyncio.sleep(self._uniform(LONGEST_SLEEP, 2 * LONGEST_SLEEP))
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, update
+from sqlalchemy.exc import OperationalError
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.queue import TaskQueue
@@ -116,7 +117,8 @@ async def test_take_over_and_promotion_go_on_while_batches_are_full(
 
 
 async def test_promotion_frees_what_is_due_and_tells_when_the_next_is(scene: Scene) -> None:
-    due = scene.db.put(scene.work.using(run_after=timedelta(0)), n=1)
+    due = scene.db.put(scene.work, n=1)
+    await scene.lane.run(lambda connection: connection.execute(_as_scheduled(scene)).rowcount)
     later = scene.db.put(scene.work.using(run_after=timedelta(hours=1)), n=2)
     next_due = await scene.maintenance.promote()
     assert (scene.status(due), scene.status(later)) == ("NEW", "SCHEDULED")
@@ -152,7 +154,7 @@ async def test_running_it_promotes_takes_over_on_demand_and_survives_a_failure(
 ) -> None:
     monkeypatch.setattr(module, "TAKE_OVER_SPACING", 0.01)
     monkeypatch.setattr(module, "LONGEST_SLEEP", 0.05)
-    failures = [RuntimeError("the first promotion fails in a way nobody foresaw")]
+    failures = [OperationalError("promote", {}, Exception("out of memory"))]
     promote = scene.store.promote
 
     def failing_once(connection: Connection, limit: int) -> int:
@@ -167,9 +169,8 @@ async def test_running_it_promotes_takes_over_on_demand_and_survives_a_failure(
     await eventually_async(lambda: scene.status(scheduled) == "NEW")
     await scene.claim_and_lose()
 
-    async def taken_over() -> bool:
+    def taken_over() -> bool:
         maintenance.claim_was_empty()
-        await asyncio.sleep(0)
         return scene.status(scheduled) == "NEW"
 
     await eventually_async(taken_over)
