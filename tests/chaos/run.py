@@ -62,8 +62,8 @@ class ChaosRun:
         assert worker.told("up"), worker.log.read_text()
         return worker
 
-    def produce(self, count: int, *, name: str | None = None, using: dict[str, Any] | None = None, **body: Any) -> None:
-        """Enqueue ``count`` tasks in a unit of work each; every tenth is rolled back."""
+    def produce(self, count: int, *, name: str | None = None, using: dict[str, Any] | None = None, **body: Any) -> str:
+        """Enqueue ``count`` tasks in a unit of work each; every tenth is rolled back. The id of the last one."""
         task = self.queue.named(name or ("async_work" if self.use_async else "work")).using(**(using or {}))
         for number in range(count):
             outcome = "ok"
@@ -78,6 +78,7 @@ class ChaosRun:
             except RolledBackOnPurpose:
                 outcome = "fail"
             self.enqueued.append(Event(Kind.ENQUEUE, task_id, outcome=outcome))
+        return task_id
 
     def freeze_past_the_lease(self, worker: WorkerProcess) -> set[Pair]:
         """SIGSTOP it at work until others have taken its tasks over, then let it run on to its late finishes."""

@@ -15,9 +15,6 @@ from tests.support import eventually
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 
-LONG = 60.0
-"""Seconds a handler would work if it were not interrupted by the end of its worker."""
-
 
 def bring_about(run: ChaosRun, worker: WorkerProcess, point: str) -> None:
     """Give the worker what takes it to the point."""
@@ -25,10 +22,11 @@ def bring_about(run: ChaosRun, worker: WorkerProcess, point: str) -> None:
         run.produce(2, name="fail_once")
     elif point == "promote.before_commit":
         run.produce(2, using={"run_after": timedelta(seconds=1)}, seconds=0)
-    elif point == "release.before_commit":
-        run.produce(1, name="async_work", seconds=LONG)
-        eventually(worker.started)
-        worker.process.terminate()
+    elif point in {"release.before_commit", "renew.before_send"}:
+        task = run.produce(1, name="hang_once")
+        eventually(lambda: task in {started for started, _ in worker.started()})
+        if point == "release.before_commit":
+            worker.process.terminate()
     else:
         run.produce(4, seconds=0.05)
 

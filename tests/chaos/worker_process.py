@@ -29,6 +29,9 @@ from tests.chaos.told import Teller
 CRASH_AT = "SA_TASKQUEUE_CRASH_AT"
 """Environment variable: ``point`` or ``point:nth``; the process kills itself when it reaches it for the nth time."""
 
+HANG_SECONDS = 120.0
+"""Longer than any worker is given to end."""
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -62,7 +65,7 @@ def make_queue() -> TaskQueue:
 
 
 def add_handlers(queue: TaskQueue, teller: Teller) -> None:
-    """The sync and the async form of a handler with an effect, and one that fails once."""
+    """The sync and the async form of a handler with an effect, and two that go wrong at the first attempt."""
     never = threading.Event()
 
     def finish(context: TaskContext, session: Any) -> None:
@@ -86,8 +89,15 @@ def add_handlers(queue: TaskQueue, teller: Teller) -> None:
         finish(context, context.async_session)
 
     @queue.task
+    def hang_once(context: TaskContext) -> None:
+        teller.tell("start", task=str(context.task.id), epoch=context.fencing_token)
+        if context.attempt == 1:
+            never.wait(HANG_SECONDS)
+        finish(context, context.session)
+
+    @queue.task
     def fail_once(context: TaskContext) -> None:
-        if context.task.attempt - context.task.crashes == 1:
+        if context.attempt == 1:
             raise RuntimeError("the first attempt fails")
         finish(context, context.session)
 
