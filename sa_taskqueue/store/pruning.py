@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, or_, select
+from sqlalchemy import Column, Connection, Table, bindparam, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.states import Status
 
+Rows = Select[*tuple[Any, ...]]
 Mark = tuple[dt.datetime, uuid.UUID]
 """How far the index was read: `finished_at` and `id` of a row."""
 
@@ -36,7 +38,7 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     return deleted
 
 
-def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Select[tuple[object, ...]]:
+def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Rows:
     columns = table.c
     return (
         select(columns.finished_at, columns.id)
@@ -46,7 +48,7 @@ def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.tim
     )
 
 
-def _after(table: Table, old: Select[tuple[object, ...]], mark: Mark | None) -> Select[tuple[object, ...]]:
+def _after(table: Table, old: Rows, mark: Mark | None) -> Rows:
     if mark is None:
         return old
     finished_at, row_id = mark

@@ -146,7 +146,7 @@ def test_several_queue_tables_share_a_metadata_and_a_schema_may_be_named() -> No
 
     class Report(QueueMixin, Base):
         __tablename__ = "report"
-        __table_args__ = {"schema": "jobs"}
+        __table_args__ = ({"schema": "jobs"},)
 
     names = [index.name for table in (Mail.__table__, Report.__table__) for index in table.indexes]
     assert len(names) == len(set(names)) == 10
@@ -163,7 +163,7 @@ def test_table_args_of_the_user_stand_beside_the_indexes() -> None:
         __table_args__ = (
             UniqueConstraint("tenant", "unique_key", name="uq_tenant"),
             Index("ix_task_claim", "tenant", "queue", "status", "priority", "ready_at", "id"),
-            {"comment": "ours", "mysql_charset": "utf8mb3", "postgresql_with": {"fillfactor": 70}},
+            {"comment": "ours", "mysql_charset": "utf8mb3", "sqlite_with_rowid": False},
         )
 
     table: Any = Task.__table__
