@@ -18,7 +18,7 @@ class QueueTable:
     """Adds the indexes and the table options after the user's `__table_args__`, which may thus say anything.
 
     No server default is fetched back after an INSERT: it would cost every enqueue a RETURNING. No CHECK constraints: they
-    would forbid a later version's statuses, and three of them slowed COPY (20,000 rows: best of four 0.26 s for 0.21 s,
+    would forbid a later version's statuses, and three of them slowed COPY (20,000 rows: best of four 0.26 s for 0.21,
     PostgreSQL 15, 2026-11-30).
     """
 

@@ -7,14 +7,15 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, bindparam, delete, or_, select
+from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.states import Status
 
-Rows = Select[*tuple[Any, ...]]
+Pick = Select[*tuple[Any, ...]]
+
 Mark = tuple[dt.datetime, uuid.UUID]
 """How far the index was read: `finished_at` and `id` of a row."""
 
@@ -38,7 +39,7 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     return deleted
 
 
-def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Rows:
+def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Pick:
     columns = table.c
     return (
         select(columns.finished_at, columns.id)
@@ -48,7 +49,7 @@ def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.tim
     )
 
 
-def _after(table: Table, old: Rows, mark: Mark | None) -> Rows:
+def _after(table: Table, old: Pick, mark: Mark | None) -> Pick:
     if mark is None:
         return old
     finished_at, row_id = mark
