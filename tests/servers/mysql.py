@@ -16,7 +16,8 @@ class MySQLServer(Server):
 
     name = dialect = "mysql"
     drivers: tuple[str, ...] = ("mysqldb", "pymysql")
-    async_drivers: tuple[str, ...] = ("asyncmy", "aiomysql")
+    # Not aiomysql: 0.3.2 cannot send bytes (so no id either) with PyMySQL 1.2, which it imports a removed name from.
+    async_drivers: tuple[str, ...] = ("asyncmy",)
     ports: tuple[int, ...] = (3306, 3307)
 
     def __init__(self) -> None:
@@ -59,7 +60,6 @@ class MariaDBServer(MySQLServer):
     """The MariaDB of the machine: running, or started from Debian's binaries in a folder of its own."""
 
     name = dialect = "mariadb"
-    async_drivers = ("aiomysql", "asyncmy")
     ports = (3306,)
 
     def accepts(self, version: str) -> bool:
