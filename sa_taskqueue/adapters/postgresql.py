@@ -17,7 +17,6 @@ from sqlalchemy import (
     Float,
     Integer,
     Interval,
-    Select,
     SmallInteger,
     Table,
     bindparam,
@@ -36,6 +35,7 @@ from sqlalchemy.types import LargeBinary, TypeEngine
 from sa_taskqueue.adapters.base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
 from sa_taskqueue.adapters.shapes import (
+    AnySelect,
     AssignFrom,
     Assignments,
     Columns,
@@ -108,11 +108,11 @@ class PostgreSQLTypes(Adapter):
     def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         return cast(text, JsonbText())
 
-    def lock(self, table: Table) -> Select[Any] | None:
+    def lock(self, table: Table) -> AnySelect | None:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         return select(table.c.id).where(these).order_by(table.c.id).with_for_update(key_share=True)
 
-    def try_lock(self, name: str) -> Select[Any] | None:
+    def try_lock(self, name: str) -> AnySelect | None:
         return select(func.pg_try_advisory_xact_lock(lock_key(name)))
 
     def worker_settings(self) -> Sequence[str]:
@@ -123,7 +123,7 @@ class PostgreSQLTypes(Adapter):
             "SET idle_in_transaction_session_timeout = '30s'",
         )
 
-    def notify(self, channel: str, payload: str) -> Select[Any] | None:
+    def notify(self, channel: str, payload: str) -> AnySelect | None:
         return select(func.pg_notify(channel, payload))
 
     def classify_driver(self, error: BaseException) -> ErrorKind:
@@ -140,17 +140,15 @@ class PostgreSQLTypes(Adapter):
 class PostgreSQL(PostgreSQLTypes):
     """PostgreSQL 9.5 and later."""
 
-    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
+    def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         picked = self._materialized(pick.with_for_update(key_share=True, skip_locked=True), "picked")
         statement = changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns)
         return ReturningClaim(statement)
 
-    def skip_locked(self, pick: Select[Any]) -> Select[Any]:
+    def skip_locked(self, pick: AnySelect) -> AnySelect:
         return pick.with_for_update(skip_locked=True)
 
-    def take_from(
-        self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns
-    ) -> TakeShape | None:
+    def take_from(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape | None:
         ranges = _arrays(
             "ranges",
             {
@@ -189,7 +187,7 @@ class PostgreSQL(PostgreSQLTypes):
         change = changed(table, assign({name: locked.c[name] for name in inputs}) if assign else None)
         return HeldReturning(change.where(table.c.id == locked.c.id).returning(table.c.id), tuple(inputs))
 
-    def _materialized(self, statement: Select[Any], name: str) -> CTE:
+    def _materialized(self, statement: AnySelect, name: str) -> CTE:
         """Before version 12 every CTE is materialized, and the word is not known."""
         cte = statement.cte(name)
         return cte.prefix_with("MATERIALIZED") if at_least(self.version, 12) else cte

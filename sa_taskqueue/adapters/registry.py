@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
@@ -18,6 +19,8 @@ from sa_taskqueue.adapters.sqlite import SQLite
 AdapterFactory = Callable[[Dialect], Adapter]
 
 GROUP = "sa_taskqueue.adapters"
+
+logger = logging.getLogger(GROUP)
 
 
 def adapter_for(dialect: Dialect) -> Adapter:
@@ -49,16 +52,27 @@ def table_options() -> dict[str, Any]:
 
 
 def _postgresql(dialect: Dialect) -> Adapter:
-    adapter = PostgreSQL(dialect)
-    return adapter if at_least(adapter.version, 9, 5) else PostgreSQLTypes(dialect)
+    return _from_version(PostgreSQL(dialect), PostgreSQLTypes(dialect), 9, 5)
 
 
 def _mysql(dialect: Dialect) -> Adapter:
+    portable = MySQLTypes(dialect)
     if getattr(dialect, "is_mariadb", False):
-        mariadb = MariaDB(dialect)
-        return mariadb if at_least(mariadb.version, 10, 6) else MySQLTypes(dialect)
-    adapter = MySQL(dialect)
-    return adapter if at_least(adapter.version, 8) else MySQLTypes(dialect)
+        return _from_version(MariaDB(dialect), portable, 10, 6)
+    return _from_version(MySQL(dialect), portable, 8)
+
+
+def _from_version(adapter: Adapter, portable: Adapter, *floor: int) -> Adapter:
+    """The adapter from this version on, else the portable statements; said once, as adapters are kept."""
+    if at_least(adapter.version, *floor):
+        return adapter
+    logger.warning(
+        "%s %s has no SKIP LOCKED: tasks are claimed one by one, which is slower; %s or newer is better",
+        adapter.name,
+        ".".join(map(str, adapter.version or ())),
+        ".".join(map(str, floor)),
+    )
+    return portable
 
 
 _FACTORIES: dict[str, AdapterFactory] = {

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Column, ColumnElement, Delete, Select, Update
 from sqlalchemy.sql import Executable
 from sqlalchemy.types import TypeEngine
+
+AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
+"""A SELECT of any columns; quoted, because SQLAlchemy 2.0's Select takes one argument."""
 
 Assignments = Sequence[tuple[Column[Any], ColumnElement[Any]]]
 """What an UPDATE sets, in this order: MySQL lets a later assignment see an earlier one."""
@@ -42,7 +45,7 @@ class LockThenUpdate:
     The read returns the values as they will be after the update.
     """
 
-    lock: Select[Any]
+    lock: AnySelect
     change: Update | Delete
 
 
@@ -53,7 +56,7 @@ class CompareAndSet:
     The read ends with ``old_epoch`` and ``old_status``; the change takes these and ``old_id``.
     """
 
-    candidates: Select[Any]
+    candidates: AnySelect
     change: Update | Delete
 
 
@@ -72,7 +75,7 @@ class HeldReturning:
 class HeldLocked:
     """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by key, per equal inputs."""
 
-    lock: Select[Any]
+    lock: AnySelect
     change: Update | Delete
     inputs: tuple[str, ...]
 

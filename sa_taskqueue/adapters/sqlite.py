@@ -11,7 +11,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    Select,
     Table,
     bindparam,
     func,
@@ -32,6 +31,7 @@ from sa_taskqueue.adapters.base import (
 )
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.shapes import (
+    AnySelect,
     AssignFrom,
     Assignments,
     Columns,
@@ -93,7 +93,7 @@ class SQLite(Adapter):
         days = func.julianday(moment, type_=Float()) - func.julianday(_text("now"), type_=Float())
         return days * literal_column("86400.0", Float())
 
-    def take(self, table: Table, pick: Select[Any], assignments: Assignments, columns: Columns) -> TakeShape:
+    def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         change = changed(table, assignments)
         if at_least(self.version, 3, 35):
             return ReturningClaim(change.where(table.c.id.in_(pick)).returning(*columns))

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
-from sa_taskqueue.adapters.shapes import TakeShape
+from sa_taskqueue.adapters.shapes import AnySelect, TakeShape
 from sa_taskqueue.store.reading import Unreadable, raw
 from sa_taskqueue.store.running import Values, take
 
@@ -27,7 +27,7 @@ class CarefulClaim:
         self,
         table: Table,
         adapter: Adapter,
-        due: Select[Any],
+        due: AnySelect,
         shape: TakeShape,
         fail: Callable[[Connection, Unreadable], None],
     ) -> None:

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
-    Select,
     String,
     Table,
     Text,
@@ -25,7 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
-from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.adapters.shapes import AnySelect, Assignments
 from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.careful import CarefulClaim
@@ -96,7 +95,7 @@ class Claims:
         error = json.dumps({"code": "undecodable", "message": row.reason})
         connection.execute(self._fail, {"raw_id": row.raw_id, "new_error": error})
 
-    def _due(self) -> Select[Any]:
+    def _due(self) -> AnySelect:
         """Equality and the order of the claim index, nothing else: so no row is locked that is not returned."""
         columns = self._table.c
         due = (

@@ -58,7 +58,7 @@ class Leases:
         missing = {task: epoch for task, epoch in held if task not in renewed}
         if missing:
             rows = connection.execute(self._standing, {"ids": list(missing)})
-            renewed |= {task for task, epoch in rows if missing[task] == epoch}
+            renewed |= {row.id for row in rows if missing[row.id] == row.epoch}
         return renewed
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:

@@ -56,9 +56,9 @@ def test_a_claim_takes_no_more_than_the_limit_and_the_first_of_the_order(every_b
     assert every_bench.count(Status.NEW) == 5
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.NEW])
-def test_only_new_rows_are_claimed(every_bench: Bench, status: Status) -> None:
-    every_bench.add(status=status)
+def test_only_new_rows_are_claimed(every_bench: Bench) -> None:
+    for status in set(Status) - {Status.NEW}:
+        every_bench.add(status=status)
 
     assert every_bench.claim() == []
 
@@ -88,13 +88,14 @@ def test_a_rolled_back_claim_leaves_the_rows_as_they_were(every_bench: Bench) ->
     assert (row.status, row.attempt, row.epoch) == (Status.NEW, 0, 0)
 
 
-@pytest.mark.parametrize(("until", "kept"), [("start", None), ("end", b"k" * 32)])
-def test_a_key_held_until_the_start_is_free_after_the_claim(every_bench: Bench, until: str, kept: bytes | None) -> None:
-    [task] = every_bench.add(unique_key="k", unique_hash=b"k" * 32, unique_until=until)
+def test_a_key_held_until_the_start_is_free_after_the_claim(every_bench: Bench) -> None:
+    [until_start] = every_bench.add(unique_key="s", unique_hash=b"s" * 32, unique_until="start")
+    [until_end] = every_bench.add(unique_key="e", unique_hash=b"e" * 32, unique_until="end")
 
     every_bench.claim()
 
-    assert every_bench.row(task).unique_hash == kept
+    assert every_bench.row(until_start).unique_hash is None
+    assert every_bench.row(until_end).unique_hash == b"e" * 32
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
