@@ -7,6 +7,7 @@ ways to a flush (commit, autoflush, begin_nested) call the public method, which 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError
