@@ -117,7 +117,7 @@ class _AsyncPsycopgEars(_Ears):
 
 
 class _AsyncpgEars(_Ears):
-    def listen(self, _: Connection, channel: str) -> None:
+    def listen(self, connection: Connection, channel: str) -> None:  # noqa: ARG002 - asyncpg has a method for it
         from sqlalchemy.util import await_only
 
         self._heard = asyncio.Event()

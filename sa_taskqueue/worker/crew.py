@@ -102,7 +102,8 @@ class Crew:
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         parts = self._parts
-        coroutines: list[Coroutine[Any, Any, None]] = [parts.finisher.run(), parts.maintenance.run(), parts.watchdog.run()]
+        running = (parts.finisher, parts.maintenance, parts.watchdog)
+        coroutines: list[Coroutine[Any, Any, None]] = [part.run() for part in running]
         if self._queue.notify:
             listener = Listener(self._portal.engine, channel_of(self._queue.table), self._wake_all)
             coroutines.append(listener.run())

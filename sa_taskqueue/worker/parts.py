@@ -20,7 +20,7 @@ from sa_taskqueue.worker.held import HeldTask, HeldTasks
 from sa_taskqueue.worker.maintenance import Maintenance
 from sa_taskqueue.worker.outcome import Outcomes
 from sa_taskqueue.worker.queue_lane import QueueLane
-from sa_taskqueue.worker.renewal import Renewer, safety_margin
+from sa_taskqueue.worker.renewal import Renewer, renewal_timeout, safety_margin
 from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit
 from sa_taskqueue.worker.slots import Slots
 from sa_taskqueue.worker.watchdog import Watchdog
@@ -112,7 +112,8 @@ class Parts:
         return Renewer(
             self.held,
             self.reservation,
-            lambda: SideLane(portal.engine, timeout=lease / 2),
+            # pyright does not match a ParamSpec with the one call that the renewal makes
+            lambda: SideLane(portal.engine, timeout=renewal_timeout(lease)),  # pyright: ignore[reportArgumentType]
             lease=lease,
             on_lost=self._callbacks.lost,
         )
@@ -144,7 +145,7 @@ class Parts:
                 self._queue.handlers,
                 on_empty=self.maintenance.claim_was_empty,
             )
-            slots = Slots(name, concurrency, executor.run, executor.run_async, self.finisher.add, lane.want)
+            slots = Slots(name, concurrency, executor.run, executor.run_async, self.finisher, lane.want)
             lane.serve(slots)
             self.slots.append(slots)
             self.lanes[name] = lane
