@@ -17,7 +17,7 @@ from sa_taskqueue.states import Status
 from sa_taskqueue.store import TaskStore
 from sa_taskqueue.worker import maintenance as module
 from sa_taskqueue.worker.maintenance import Maintenance
-from tests.support import eventually_async
+from tests.support import eventually
 from tests.worker.support import Database
 
 DAY = timedelta(days=1)
@@ -165,15 +165,18 @@ async def test_running_it_promotes_takes_over_on_demand_and_survives_a_failure(
     monkeypatch.setattr(scene.store, "promote", failing_once)
     scheduled = scene.db.put(scene.work.using(run_after=timedelta(seconds=0.2)), n=1)
     maintenance = scene.make()
-    running = asyncio.ensure_future(maintenance.run())
-    await eventually_async(lambda: scene.status(scheduled) == "NEW")
-    await scene.claim_and_lose()
 
-    def taken_over() -> bool:
-        maintenance.claim_was_empty()
+    loop = asyncio.get_running_loop()
+
+    def is_free() -> bool:
+        loop.call_soon_threadsafe(maintenance.claim_was_empty)
         return scene.status(scheduled) == "NEW"
 
-    await eventually_async(taken_over)
+    running = asyncio.ensure_future(maintenance.run())
+    # In a thread, because on SQLite the look may have to wait for a transaction of this loop's.
+    await asyncio.to_thread(eventually, is_free)
+    await scene.claim_and_lose()
+    await asyncio.to_thread(eventually, is_free)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
