@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 MOST_POSITIONS = 8
-"""Each position adds a range to the claim; with eight of them a claim of nothing takes under 1 ms (2026-11-30)."""
+"""Each position adds a range: a claim of nothing took 0.3 to 0.8 ms without, 1.2 to 2.1 ms with eight (2026-11-30)."""
 
 LOOK_BACK = 5.0
 """Seconds: transactions that enqueue rarely last longer; the full scan finds what longer ones store."""

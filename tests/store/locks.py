@@ -6,7 +6,10 @@ import re
 
 from sqlalchemy import Connection, Engine
 
-PGROWLOCKS = "SELECT count(*) FROM pgrowlocks('task')"
+# Whoever else would lock the rows gets all but these; needs no extension, which not every PostgreSQL brings along.
+NOT_TO_BE_HAD = """
+    SELECT (SELECT count(*) FROM task) - count(*) FROM (SELECT 1 FROM task FOR UPDATE SKIP LOCKED) AS free
+"""
 DATA_LOCKS = """
     SELECT count(*) FROM performance_schema.data_locks
     WHERE lock_type = 'RECORD' AND thread_id = (
@@ -18,8 +21,7 @@ def locked_rows(engine: Engine, holder: Connection) -> int:
     """Row locks (PostgreSQL), or index records locked (MySQL, MariaDB: one for each index a row was reached by)."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pgrowlocks")
-            return int(connection.exec_driver_sql(PGROWLOCKS).scalar_one())
+            return int(connection.exec_driver_sql(NOT_TO_BE_HAD).scalar_one())
         connection_id = int(holder.exec_driver_sql("SELECT CONNECTION_ID()").scalar_one())
         if getattr(engine.dialect, "is_mariadb", False):
             return _of_status(connection, connection_id)
