@@ -70,7 +70,11 @@ def _against_floor(engine: Engine, options: Options, ones: list[Outcome], floors
         rates=[one.rate for one in ones],
         floors=[floor.rate for floor in floors],
         aim=AIMS[engine.dialect.name],
-        details={"CPU us per task, product": _cpu(ones), "CPU us per task, floor": _cpu(floors)},
+        details={
+            "CPU us per task, product": _cpu(ones),
+            "CPU us per task, floor": _cpu(floors),
+            "the library's share of the client's CPU": round(1 - _client_us(floors) / _client_us(ones), 2),
+        },
     )
 
 
@@ -100,6 +104,10 @@ def _cpu(outcomes: list[Outcome]) -> dict[str, float | None]:
 def _total_us(outcomes: list[Outcome]) -> float:
     middle = _median(outcomes)
     return middle.client_us + (middle.server_us or 0.0)
+
+
+def _client_us(outcomes: list[Outcome]) -> float:
+    return _median(outcomes).client_us
 
 
 def _median(outcomes: list[Outcome]) -> Outcome:

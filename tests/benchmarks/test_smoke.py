@@ -31,7 +31,7 @@ def run(tmp_path: Path, command: str, *arguments: str) -> list[dict[str, object]
         ("enqueue", ["--units", "5", "--many", "50"], 2),
         ("drain", ["--tasks", "200", "--batch", "20"], 2),
         ("latency", ["--tasks", "3"], 1),
-        ("decay", ["--tasks", "50", "--batch", "20", "--scale", "0.0005"], 6),
+        ("decay", ["--tasks", "50", "--scale", "0.0005", "--case", "due", "--case", "snapshot", "--case", "memory"], 3),
     ],
 )
 def test_every_result_has_rate_floor_and_ratio(
