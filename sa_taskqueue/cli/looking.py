@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from importlib.metadata import version as installed_version
 
@@ -11,6 +12,9 @@ import sqlalchemy
 from sa_taskqueue.cli.base import Output, controlled, json_option, table, target_argument
 from sa_taskqueue.control import Choice
 from sa_taskqueue.states import Status
+
+LONGEST_ERROR = 100
+"""Characters of an error shown in a list."""
 
 
 @click.command()
@@ -50,7 +54,7 @@ def list_tasks(
         target, url, lambda control: control.list_tasks(Choice(queue=queue, name=name), statuses=statuses, limit=limit)
     )
     rows = [
-        [each.id, each.queue, each.name, each.status, each.attempt, each.scheduled_at, each.error] for each in tasks
+        [each.id, each.queue, each.name, each.status, each.attempt, each.scheduled_at, _summary(each.error)] for each in tasks
     ]
     header = ["id", "queue", "name", "status", "attempt", "scheduled at", "error"]
     output.show({"tasks": [each._asdict() for each in tasks]}, table(header, rows) if rows else "no tasks")
@@ -78,6 +82,19 @@ def version(output: Output) -> None:
         "python": platform.python_version(),
     }
     output.show(versions, "\n".join(f"{name} {number}" for name, number in versions.items()))
+
+
+def _summary(error: str | None) -> str:
+    """Code and first line of what the row holds about its error; that is JSON with the whole traceback."""
+    if error is None:
+        return ""
+    try:
+        told = json.loads(error)
+        text = f"{told['code']}: {told['message']}"
+    except (ValueError, LookupError, TypeError):  # written by another program
+        text = error
+    line = text.partition("\n")[0]
+    return line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 3]}..."
 
 
 def _ago(seconds: float | None) -> str:

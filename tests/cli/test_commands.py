@@ -69,6 +69,8 @@ def test_a_failed_task_is_listed_with_its_error_and_runs_again_on_retry(shell: S
     shell.ok("worker", TARGET, "--queue", "mail", "--drain")
     [task] = data(shell, "list", TARGET, "--status", "FAILED")["tasks"]
     assert (task["id"], task["name"], "no such address" in task["error"]) == (failed, task["name"], True)
+    line = shell.ok("list", TARGET, "--status", "FAILED").splitlines()[1]
+    assert line.endswith("no such address")
     assert data(shell, "retry", TARGET, failed)["retried"] == 1
     assert counts(shell) == {"mail": {"NEW": 1}}
     assert data(shell, "retry", TARGET, failed)["retried"] == 0
