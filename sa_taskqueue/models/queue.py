@@ -17,9 +17,9 @@ from sa_taskqueue.states import Status
 class QueueTable:
     """Adds the indexes and the table options after the user's `__table_args__`, which may thus say anything.
 
-    No server default is fetched back after an INSERT: it would cost every enqueue a RETURNING. No CHECK constraints: they
-    would forbid a later version's statuses, and three of them slowed COPY (20,000 rows: best of four 0.26 s for 0.21,
-    PostgreSQL 15, 2026-11-30).
+    No server default is fetched back after an INSERT: it would cost every enqueue a RETURNING. There are no CHECK
+    constraints: they would forbid a later version's statuses, and three of them slowed COPY (20,000 rows, best of four:
+    0.26 s for 0.21 s, PostgreSQL 15, 2026-11-30).
     """
 
     __mapper_args__: ClassVar[Any] = {"eager_defaults": False}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, bindparam, delete, or_, select
+from sqlalchemy import Column, Connection, Table, bindparam, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.adapters.shapes import AnySelect
 from sa_taskqueue.states import Status
-
-Pick = Select[*tuple[Any, ...]]
 
 Mark = tuple[dt.datetime, uuid.UUID]
 """How far the index was read: `finished_at` and `id` of a row."""
@@ -39,7 +37,7 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     return deleted
 
 
-def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> Pick:
+def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> AnySelect:
     columns = table.c
     return (
         select(columns.finished_at, columns.id)
@@ -49,7 +47,7 @@ def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.tim
     )
 
 
-def _after(table: Table, old: Pick, mark: Mark | None) -> Pick:
+def _after(table: Table, old: AnySelect, mark: Mark | None) -> AnySelect:
     if mark is None:
         return old
     finished_at, row_id = mark

@@ -31,8 +31,6 @@ from sa_taskqueue.store.unique import Answer, insert_all_unique, insert_unique
 from tests.models import Order
 from tests.store.new_tasks import keyed_task, new_task
 
-pytestmark = pytest.mark.every_driver
-
 
 @pytest.fixture
 def connection(engine: Engine, tasks: Table) -> Iterator[Connection]:
@@ -52,6 +50,7 @@ def set_status(connection: Connection, tasks: Table, task_id: uuid.UUID, status:
     connection.execute(update(tasks).where(tasks.c.id == task_id).values(status=status, **values))
 
 
+@pytest.mark.every_driver
 def test_a_duplicate_is_answered_and_the_transaction_goes_on(engine: Engine, tasks: Table) -> None:
     orders: Any = Order.__table__
     with engine.begin() as connection:
@@ -71,6 +70,7 @@ def test_a_duplicate_is_answered_and_the_transaction_goes_on(engine: Engine, tas
         assert count(connection, orders) == 2
 
 
+@pytest.mark.every_driver
 def test_a_bulk_with_duplicates_takes_one_savepoint_at_most(engine: Engine, tasks: Table) -> None:
     savepoints: list[str] = []
     event.listen(engine, "savepoint", lambda _, name: savepoints.append(name))
