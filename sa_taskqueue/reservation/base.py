@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
-    from sa_taskqueue.store import Claimed, Settlement, TaskStore
+    from sa_taskqueue.store import Claimed, Renewed, Settlement, TaskStore
 
 Pair = tuple[UUID, int]
 """A held task as every guarded write names it: (id, epoch)."""
@@ -42,8 +42,8 @@ class Reservation(Protocol):
         """Take up to `limit` due tasks of one queue, in the order of priority."""
         ...
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
-        """Hold the tasks for `lease` more seconds from now; the ids that are still held."""
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
+        """Hold the tasks for `lease` more seconds from now: which were extended, which are held as long as before."""
         ...
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:

@@ -12,7 +12,7 @@ from sa_taskqueue.reservation.base import Pair
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
-    from sa_taskqueue.store import Claimed, ClaimMemory, Settlement, TaskStore
+    from sa_taskqueue.store import Claimed, ClaimMemory, Renewed, Settlement, TaskStore
 
 
 class Lease:
@@ -37,7 +37,7 @@ class Lease:
         """One batch, by the claim shape of the database."""
         return self._store.claim(connection, queue, limit, lease=self._lease, by=self._by, memory=self._memory(queue))
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
         """Move `reserved_until`; rows locked by somebody else's transaction are not waited for."""
         return self._store.renew(connection, held, lease=lease)
 

@@ -1,7 +1,7 @@
 """The only place that executes statements for the library: sync functions over a Connection in a transaction."""
 
 from sa_taskqueue.store.memory import ClaimMemory
-from sa_taskqueue.store.rows import Claimed, Pair, Settlement, TakenOver
+from sa_taskqueue.store.rows import Claimed, Pair, Renewed, Settlement, TakenOver
 from sa_taskqueue.store.tasks import TaskStore
 
-__all__ = ["ClaimMemory", "Claimed", "Pair", "Settlement", "TakenOver", "TaskStore"]
+__all__ = ["ClaimMemory", "Claimed", "Pair", "Renewed", "Settlement", "TakenOver", "TaskStore"]

@@ -27,7 +27,7 @@ from sa_taskqueue.adapters.shapes import Assignments, TakeShape
 from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.reading import converter, raw
-from sa_taskqueue.store.rows import Pair, TakenOver
+from sa_taskqueue.store.rows import Pair, Renewed, TakenOver
 from sa_taskqueue.store.running import change_held, take
 
 LOST_WORKER = json.dumps({"code": "lost_worker", "message": "The lease ended: the worker died or was cut off."})
@@ -48,18 +48,18 @@ class Leases:
         self._standing = self._still_held()
         self._lapsed = self._taking_over()
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
-        """Hold for ``lease`` more seconds, without waiting for a lock; the ids still held.
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
+        """Hold for ``lease`` more seconds, without waiting for a lock.
 
         A row that was skipped because a transaction has it locked, such as our own finish, is read again: with the
         same epoch and RUNNING it is held, and its lease ends when it did.
         """
-        renewed = change_held(connection, self._renew, held, values={"lease": lease})
-        missing = {task: epoch for task, epoch in held if task not in renewed}
-        if missing:
-            rows = connection.execute(self._standing, {"ids": list(missing)})
-            renewed |= {row.id for row in rows if missing[row.id] == row.epoch}
-        return renewed
+        extended = change_held(connection, self._renew, held, values={"lease": lease})
+        missing = {task: epoch for task, epoch in held if task not in extended}
+        if not missing:
+            return Renewed(extended, set())
+        rows = connection.execute(self._standing, {"ids": list(missing)})
+        return Renewed(extended, {task for task, epoch in rows if missing[task] == epoch})
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:
         """Give back, the attempt not counted: NEW at once, or SCHEDULED after ``delay`` seconds."""

@@ -48,6 +48,13 @@ class Settlement(NamedTuple):
     delete: bool = False
 
 
+class Renewed(NamedTuple):
+    """The leases that were moved, and the tasks still held whose row was locked: their lease ends when it did."""
+
+    extended: set[UUID]
+    standing: set[UUID]
+
+
 class TakenOver(NamedTuple):
     """The tasks whose lease had ended: freed for another attempt, or failed for good."""
 

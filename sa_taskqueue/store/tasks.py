@@ -16,7 +16,7 @@ from sa_taskqueue.store.leases import Leases
 from sa_taskqueue.store.memory import ClaimMemory
 from sa_taskqueue.store.promotion import Promotion
 from sa_taskqueue.store.pruning import prune
-from sa_taskqueue.store.rows import Claimed, Pair, Settlement, TakenOver
+from sa_taskqueue.store.rows import Claimed, Pair, Renewed, Settlement, TakenOver
 from sa_taskqueue.store.settle import Settling
 
 
@@ -56,8 +56,8 @@ class TaskStore:
         """End held tasks; the ids of those that were still held and are changed now."""
         return self._settling.settle(connection, settlements)
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
-        """Hold tasks for ``lease`` more seconds from now; the ids still held."""
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
+        """Hold tasks for ``lease`` more seconds from now; what was extended, and what is held as long as before."""
         return self._leases.renew(connection, held, lease=lease)
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:

@@ -162,10 +162,12 @@ def extender(lane: Lane, reservation: Reservation, held: HeldTasks) -> Extend:
         if held.owns_write_lock:
             return  # nobody can take the task over before the write lock is free, and the renewal follows then
         sent_at = time.monotonic()
-        if claimed.id not in await lane.run_repeatable(reservation.renew, [(claimed.id, claimed.epoch)], lease=lease):
+        pair = (claimed.id, claimed.epoch)
+        extended, standing = await lane.run_repeatable(reservation.renew, [pair], lease=lease)
+        if claimed.id not in extended | standing:
             held.mark_lost(claimed.id)
             raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
-        held.renewed([claimed.id], sent_at + lease - safety_margin(lease))
+        held.renewed(extended, sent_at + lease - safety_margin(lease))
 
     return extend
 

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.runtime.retrying import full_jitter
+from sa_taskqueue.store import Renewed
 from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 
@@ -35,8 +36,8 @@ Pair = tuple[UUID, int]
 class RenewStore(Protocol):
     """The part of the store (or of a reservation) that renews."""
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
-        """Hold the tasks for `lease` more seconds; the ids still held."""
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
+        """Hold the tasks for `lease` more seconds; which were extended, and which are held as long as before."""
         ...
 
 
@@ -45,10 +46,10 @@ class BlockingLane(Protocol):
 
     def attempt(
         self,
-        operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], set[UUID]],
+        operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], Renewed],
         groups: Mapping[float, Sequence[Pair]],
         /,
-    ) -> set[UUID]:
+    ) -> Renewed:
         """Run the operation as one transaction, once."""
         ...
 
@@ -121,10 +122,11 @@ class Renewer:
             return
         sent_at = self._clock()  # before sending: the lease can only end later than counted from here
         point("renew.before_send")
-        still = self._opened().attempt(self._renew_groups, groups)
+        extended, standing = self._opened().attempt(self._renew_groups, groups)
         for lease, pairs in groups.items():
-            self._held.renewed(still & {task_id for task_id, _ in pairs}, sent_at + lease - safety_margin(lease))
-            self._lose([pair for pair in pairs if pair[0] not in still], "its row is no longer held under this epoch")
+            self._held.renewed(extended & {task_id for task_id, _ in pairs}, sent_at + lease - safety_margin(lease))
+            gone = [pair for pair in pairs if pair[0] not in extended and pair[0] not in standing]
+            self._lose(gone, "its row is no longer held under this epoch")
 
     def fence(self) -> None:
         """Give up what is not trusted any more.
@@ -143,11 +145,13 @@ class Renewer:
             expired = [(task.claimed.id, task.claimed.epoch) for task in self._held.expired(now)]
             self._lose(expired, "no renewal was answered in time")
 
-    def _renew_groups(self, connection: Connection, groups: Mapping[float, Sequence[Pair]]) -> set[UUID]:
-        still: set[UUID] = set()
+    def _renew_groups(self, connection: Connection, groups: Mapping[float, Sequence[Pair]]) -> Renewed:
+        total = Renewed(set(), set())
         for lease, pairs in groups.items():
-            still |= self._store.renew(connection, pairs, lease=lease)
-        return still
+            renewed = self._store.renew(connection, pairs, lease=lease)
+            total.extended.update(renewed.extended)
+            total.standing.update(renewed.standing)
+        return total
 
     def _lose(self, pairs: Sequence[Pair], reason: str) -> None:
         lost = [task for pair in pairs if (task := self._mark_lost(*pair)) is not None]

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, update
 
 from sa_taskqueue.reservation.lease import Lease
+from sa_taskqueue.store import Renewed
 from sa_taskqueue.worker.held import HeldTasks
 
 
@@ -26,9 +27,9 @@ class UnfencedLease(Lease):
             connection.execute(self._finish.values(values), {"finished": settlement.id})
         return {settlement.id for settlement in settlements}
 
-    def renew(self, connection: Connection, held: Sequence[Any], *, lease: float) -> set[UUID]:
+    def renew(self, connection: Connection, held: Sequence[Any], *, lease: float) -> Renewed:
         super().renew(connection, held, lease=lease)
-        return {task_id for task_id, _ in held}
+        return Renewed({task_id for task_id, _ in held}, set())
 
 
 def trust_for_ever() -> None:

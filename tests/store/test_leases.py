@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from sa_taskqueue.states import Status
-from sa_taskqueue.store import Claimed, TakenOver
+from sa_taskqueue.store import Claimed, Renewed, TakenOver
 from tests.store.bench import Bench, pairs
 
 PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -19,9 +19,9 @@ def take_over(bench: Bench, limit: int = 100, max_crashes: int = 3) -> TakenOver
         return bench.store.take_over(connection, limit, max_crashes=max_crashes)
 
 
-def renew(bench: Bench, *claimed: Claimed, lease: float = 60.0) -> set[object]:
+def renew(bench: Bench, *claimed: Claimed, lease: float = 60.0) -> Renewed:
     with bench.transaction() as connection:
-        return set(bench.store.renew(connection, pairs(claimed), lease=lease))
+        return bench.store.renew(connection, pairs(claimed), lease=lease)
 
 
 def test_a_renewal_moves_the_end_of_the_lease(every_bench: Bench) -> None:
@@ -29,7 +29,7 @@ def test_a_renewal_moves_the_end_of_the_lease(every_bench: Bench) -> None:
     one, two, three = every_bench.claim(lease=60)
     before = every_bench.row(one.id).reserved_until
 
-    assert renew(every_bench, one, two, lease=3600) == {one.id, two.id}
+    assert renew(every_bench, one, two, lease=3600) == ({one.id, two.id}, set())
 
     assert every_bench.row(one.id).reserved_until - before > dt.timedelta(minutes=50)
     assert every_bench.row(three.id).reserved_until - before < dt.timedelta(minutes=50)
@@ -39,14 +39,14 @@ def test_a_renewal_under_an_old_epoch_is_refused(every_bench: Bench) -> None:
     every_bench.add(2)
     one, two = every_bench.claim()
 
-    assert renew(every_bench, one._replace(epoch=7), two) == {two.id}
+    assert renew(every_bench, one._replace(epoch=7), two) == ({two.id}, set())
 
 
 def test_an_ended_lease_that_nobody_took_over_can_be_renewed(every_bench: Bench) -> None:
     every_bench.add()
     [task] = every_bench.claim(lease=-5.0)
 
-    assert renew(every_bench, task) == {task.id}
+    assert renew(every_bench, task) == ({task.id}, set())
     assert take_over(every_bench) == ([], [])
 
 
@@ -57,7 +57,7 @@ def test_a_renewal_does_not_wait_for_a_row_and_still_holds_it(bench: Bench) -> N
 
     with bench.transaction() as other:
         other.execute(select(bench.table.c.id).where(bench.table.c.id == one.id).with_for_update())
-        assert renew(bench, one, two) == {one.id, two.id}
+        assert renew(bench, one, two) == ({two.id}, {one.id})
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
@@ -67,7 +67,7 @@ def test_a_locked_row_of_another_epoch_is_not_held(bench: Bench) -> None:
 
     with bench.transaction() as other:
         other.execute(select(bench.table.c.id).where(bench.table.c.id == task.id).with_for_update())
-        assert renew(bench, task._replace(epoch=9)) == set()
+        assert renew(bench, task._replace(epoch=9)) == (set(), set())
 
 
 def test_a_released_task_is_new_with_its_attempt_back(every_bench: Bench) -> None:

@@ -88,7 +88,7 @@ def test_a_renewal_locks_what_it_renews(bench: Bench) -> None:
     claimed = bench.claim(300)
 
     with bench.transaction() as connection:
-        assert len(bench.store.renew(connection, pairs(claimed[100:120]), lease=60)) == 20
+        assert len(bench.store.renew(connection, pairs(claimed[100:120]), lease=60).extended) == 20
         locked = locked_rows(bench.engine, connection)
     assert 20 <= locked <= most(bench, 20)
 

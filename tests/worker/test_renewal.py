@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from sa_taskqueue import telemetry
-from sa_taskqueue.store import Claimed
+from sa_taskqueue.store import Claimed, Renewed
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 from sa_taskqueue.worker.renewal import Renewer, renewal_timeout, safety_margin
 from tests.support import eventually
@@ -38,20 +38,22 @@ class Clock:
 
 
 class Store:
-    """Remembers what it was asked; `gone` are the rows it does not find."""
+    """Remembers what it was asked; `gone` are the rows it does not find, `locked` those it may not change."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[list[Pair], float]] = []
         self.gone: set[UUID] = set()
+        self.locked: set[UUID] = set()
         self.meanwhile: Callable[[], None] = lambda: None
         self.error: Exception | None = None
 
-    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> set[UUID]:
+    def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:
         self.asked.append((list(held), lease))
         self.meanwhile()
         if self.error is not None:
             raise self.error
-        return {task_id for task_id, _ in held} - self.gone
+        found = {task_id for task_id, _ in held} - self.gone
+        return Renewed(found - self.locked, found & self.locked)
 
 
 class Lane:
@@ -62,10 +64,10 @@ class Lane:
 
     def attempt(
         self,
-        operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], set[UUID]],
+        operation: Callable[[Connection, Mapping[float, Sequence[Pair]]], Renewed],
         groups: Mapping[float, Sequence[Pair]],
         /,
-    ) -> set[UUID]:
+    ) -> Renewed:
         return operation(None, groups)  # type: ignore[arg-type]
 
     def close(self) -> None:
@@ -122,6 +124,16 @@ def test_an_extended_task_is_renewed_for_its_own_time(scene: Scene) -> None:
     assert [lease for _, lease in scene.store.asked] == [LEASE, 600.0]
     assert usual.deadline == scene.clock.now + 48
     assert extended.deadline == scene.clock.now + 480
+
+
+def test_a_row_that_somebody_has_locked_is_not_lost_and_its_deadline_stays(scene: Scene) -> None:
+    free, locked = scene.hold(), scene.hold()
+    scene.store.locked.add(locked.claimed.id)
+    before = locked.deadline
+    scene.clock.now += 10
+    scene.renewer.renew()
+    assert free.deadline > before
+    assert (locked.deadline, locked.lost) == (before, False)
 
 
 def test_trust_counts_from_before_the_renewal_was_sent(scene: Scene) -> None:
