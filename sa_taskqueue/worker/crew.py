@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy.exc import DBAPIError
+
 from sa_taskqueue.runtime import wakeups
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.states import Status
+from sa_taskqueue.store.control import Choice, list_tasks
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
 from sa_taskqueue.worker.parts import Callbacks, Parts, call_soon
 from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from sa_taskqueue.queue import TaskQueue
@@ -26,8 +31,12 @@ if TYPE_CHECKING:
     from sa_taskqueue.worker.held import HeldTask
     from sa_taskqueue.worker.settings import WorkerSettings
 
+logger = logging.getLogger("sa_taskqueue.worker")
+
 LANES = 3
 """Connections a worker holds from the engine's pool beside those of handlers: claim, finish, maintenance."""
+
+DUE = frozenset({Status.NEW})
 
 DRAIN_TICK = 0.05
 """Seconds between two looks whether a draining worker is done."""
@@ -136,14 +145,32 @@ class Crew:
         parts = self._parts
         while True:
             await asyncio.sleep(DRAIN_TICK)
-            if not all(slots.at_rest for slots in parts.slots):
+            if not self._at_rest():
                 continue
             await parts.finisher.flush()
-            await parts.maintenance.take_over()
-            await parts.maintenance.promote()
-            dry = [await lane.finds_nothing() for lane in parts.lanes.values()]
-            if all(dry) and not parts.finisher.pending and all(slots.at_rest for slots in parts.slots):
+            try:
+                due = await self._anything_due()
+            except DBAPIError as error:
+                logger.warning("whether anything is due cannot be seen (%s); looking again", error)
+                continue
+            if due:
+                self._wake_all()
+            elif self._at_rest() and not parts.finisher.pending:
                 return
+
+    def _at_rest(self) -> bool:
+        return all(lane.at_rest for lane in self._parts.lanes.values())
+
+    async def _anything_due(self) -> bool:
+        """Whether a task is free, after all that can become so. A read: a claim leaves out what is locked just now."""
+        await self._parts.maintenance.take_over()
+        await self._parts.maintenance.promote()
+        table, names = self._queue.table, self._parts.lanes
+
+        def look(connection: Connection) -> bool:
+            return any(list_tasks(connection, table, Choice(queue=name), statuses=DUE, limit=1) for name in names)
+
+        return await self._parts.claim_lane.run_repeatable(look)
 
     async def _close(self) -> None:
         parts = self._parts

@@ -94,8 +94,16 @@ class Finisher:
         return len(self._ended) + self._writing
 
     def add(self, task: HeldTask, end: End, seconds: float = 0.0) -> None:
-        """Take one end, from any thread. The loop is woken once for as many as follow before it looks."""
+        """Take one end and see that it is written, from any thread."""
+        self.collect(task, end, seconds)
+        self.notify()
+
+    def collect(self, task: HeldTask, end: End, seconds: float) -> None:
+        """Take one end; `notify` must follow. Cheap enough to be called under a lock."""
         self._ended.append(Ended(task, end, seconds))
+
+    def notify(self) -> None:
+        """Wake the loop, once for as many ends as come before it looks: each time costs a system call."""
         if not self._signalled:
             self._signalled = True
             self._loop.call_soon_threadsafe(self._wake.set)

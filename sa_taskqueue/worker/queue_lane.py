@@ -41,39 +41,33 @@ class QueueLane:
         self._on_empty = on_empty
         self._loop = asyncio.get_running_loop()
         self._wanting = asyncio.Event()
+        self._asked = False
         self._hint = asyncio.Event()
         self._stopping = False
-        self._probes: list[asyncio.Future[bool]] = []
+        self._claiming = False
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing of this queue waits or runs here."""
-        return self._slots.at_rest
+        """Whether nothing of this queue is being claimed, waits or runs here."""
+        return not self._claiming and self._slots.at_rest
 
     def serve(self, slots: Slots) -> None:
         """Say which slots the tasks go to."""
         self._slots = slots
 
     def want(self) -> None:
-        """The slots are running out of tasks; from any thread."""
-        self._loop.call_soon_threadsafe(self._wanting.set)
+        """The slots are running out of tasks; from any thread. Each wake of the loop costs a system call."""
+        if not self._asked:
+            self._asked = True
+            self._loop.call_soon_threadsafe(self._wanting.set)
 
     def wake(self) -> None:
         """There may be work: end the sleep. On the loop's thread."""
         self._hint.set()
 
-    async def finds_nothing(self) -> bool:
-        """Whether the next claim, made at once, finds nothing; false while no slot is free to claim for."""
-        probe: asyncio.Future[bool] = self._loop.create_future()
-        self._probes.append(probe)
-        self.wake()
-        self._wanting.set()
-        return await probe
-
     def stop(self) -> None:
         """Claim no more, and start nothing that is being claimed now."""
         self._stopping = True
-        self._answer(found=True)
         self._hint.set()
         self._wanting.set()
 
@@ -84,21 +78,28 @@ class QueueLane:
                 self.stop()
                 return
             self._wanting.clear()
+            self._asked = False
             self._demand.observe(*self._slots.measured())
             self._slots.low_water = self._demand.ahead // 2
             limit = self._demand.next_claim(self._slots.free, self._slots.waiting)
             if not limit:
-                self._answer(found=True)
                 await self._wanting.wait()
                 continue
             self._hint.clear()
-            tasks = await self._claimer.claim(self.name, limit)
-            self._dispatch(tasks)
-            self._answer(found=bool(tasks))
+            tasks = await self._claim(limit)
             if len(tasks) < limit:
                 await self._rest(found=bool(tasks))
             else:
                 self._backoff.reset()
+
+    async def _claim(self, limit: int) -> Sequence[HeldTask]:
+        self._claiming = True
+        try:
+            tasks = await self._claimer.claim(self.name, limit)
+            self._dispatch(tasks)
+        finally:
+            self._claiming = False
+        return tasks
 
     def _dispatch(self, tasks: Sequence[HeldTask]) -> None:
         known = []
@@ -130,9 +131,3 @@ class QueueLane:
                 await self._hint.wait()
         except TimeoutError:
             return
-
-    def _answer(self, *, found: bool) -> None:
-        probes, self._probes = self._probes, []
-        for probe in probes:
-            if not probe.done():
-                probe.set_result(not found)

@@ -12,13 +12,25 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from queue import SimpleQueue
+from typing import Protocol
 
 from sa_taskqueue.worker.ending import End
 from sa_taskqueue.worker.held import HeldTask
 
 RunSync = Callable[[HeldTask], End]
 RunAsync = Callable[[HeldTask], Awaitable[End]]
-Finish = Callable[[HeldTask, End, float], None]
+
+
+class TakesEnds(Protocol):
+    """The part of the finisher that slots use."""
+
+    def collect(self, task: HeldTask, end: End, seconds: float) -> None:
+        """Take one end; `notify` must follow."""
+        ...
+
+    def notify(self) -> None:
+        """See that what was collected is written."""
+        ...
 
 
 class SlotThread:
@@ -43,7 +55,7 @@ class SlotThread:
 
 
 class Slots:
-    """Hands the waiting tasks of one queue to free slots and their ends to `finish`.
+    """Hands the waiting tasks of one queue to free slots and their ends to the finisher.
 
     `put`, `pump`, `overdue` and `abandon` belong to the loop's thread. `wake` is called, in whatever thread, when the
     line has become short or everything has come to rest.
@@ -55,7 +67,7 @@ class Slots:
         concurrency: int,
         run_sync: RunSync,
         run_async: RunAsync,
-        finish: Finish,
+        finisher: TakesEnds,
         wake: Callable[[], None],
     ) -> None:
         self.name = name
@@ -66,7 +78,7 @@ class Slots:
         """`wake` is called when no more than this many tasks wait."""
         self._run_sync = run_sync
         self._run_async = run_async
-        self._finish = finish
+        self._finisher = finisher
         self._wake = wake
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -179,25 +191,27 @@ class Slots:
                 return None
             seconds = now - thread.started
             self._measured = (self._measured[0] + 1, self._measured[1] + seconds)
-            self._finish(task, end, seconds)
-            return self._next_for(thread, now)
+            # Collected before the slot is free: at rest, nothing has yet to be collected.
+            self._finisher.collect(task, end, seconds)
+            next_task = self._next_for(thread, now)
+            waiting = len(self._line)
+        # System calls outside the lock: they give up the GIL, and all other slots would wait.
+        self._finisher.notify()
+        if next_task is None and waiting:
+            self._loop.call_soon_threadsafe(self.pump)
+        elif next_task is None or waiting == self.low_water:
+            self._wake()
+        return next_task
 
     def _next_for(self, thread: SlotThread, now: float) -> HeldTask | None:
         """Under the lock: the head of the line if this thread can run it, else the thread is parked."""
-        line = self._line
-        if line and not _is_async(line[0]):
-            task = line.popleft()
+        if self._line and not _is_async(self._line[0]):
+            task = self._line.popleft()
             thread.task, thread.started = task, now
-            if len(line) == self.low_water:
-                self._wake()
             return task
         thread.task = None
         self._parked.append(thread)
         self._free += 1
-        if line:
-            self._loop.call_soon_threadsafe(self.pump)
-        else:
-            self._wake()
         return None
 
     def _take_thread(self, task: HeldTask) -> SlotThread:
@@ -215,7 +229,8 @@ class Slots:
         end = await self._run_async(task)
         seconds = time.monotonic() - started
         del self._running[task]
-        self._finish(task, end, seconds)
+        self._finisher.collect(task, end, seconds)
+        self._finisher.notify()
         with self._lock:
             self._measured = (self._measured[0] + 1, self._measured[1] + seconds)
             self._free += 1

@@ -79,8 +79,8 @@ class Bench:
         self.held, self.counts = HeldTasks(), Counts()
         self.more_expected = more_expected
         self.finisher = Finisher(
-            cast(Any, self.lane),
-            cast(Any, self.reservation),
+            cast("Any", self.lane),
+            cast("Any", self.reservation),
             self.held,
             self.counts,
             batch=batch,

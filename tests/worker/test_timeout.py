@@ -39,9 +39,7 @@ def test_an_async_handler_is_cancelled(worker_engine: Any, db: Database, queue: 
     assert cancelled == ["cancelled"]
 
 
-def test_the_handlers_own_timeout_error_is_an_ordinary_error(
-    engine: Engine, db: Database, queue: TaskQueue
-) -> None:
+def test_the_handlers_own_timeout_error_is_an_ordinary_error(engine: Engine, db: Database, queue: TaskQueue) -> None:
     @queue.task(timeout=60, retry=never)
     async def work() -> None:
         raise TimeoutError("of its own")
