@@ -6,6 +6,7 @@ waits for a line on its standard input, and prints one JSON object.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -16,7 +17,7 @@ from typing import Any
 
 from benchmarks.cpu import own_seconds, resident_mebibytes
 from benchmarks.plain.base import NAME, QUEUE
-from benchmarks.tables import MODELS, make_engine, plain_queue
+from benchmarks.tables import MODELS, Synchronous, make_engine, plain_queue
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Order:
     batch: int
     delete: bool = False
     max_tasks: int | None = None
-    synchronous: str = "FULL"
+    synchronous: Synchronous = "FULL"
     """SQLite's setting; the others ignore it."""
     handler: str = "sync"
     """Whether the product's handler is a plain function or a coroutine function (``async``)."""
@@ -57,14 +58,13 @@ def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
     engine = make_engine(order.url, synchronous=order.synchronous)
     retention = {Status.COMPLETED: timedelta(0)} if order.delete else {}
     queue = TaskQueue(MODELS[order.table], default_queue=QUEUE, retention=retention)
-    done = 0
+    numbers = itertools.count(1)  # handlers run in several threads; `next` is atomic
     memory: dict[int, float] = {}
 
     def count() -> None:
-        nonlocal done
-        done += 1
-        if done in order.memory_at:
-            memory[done] = resident_mebibytes()
+        number = next(numbers)
+        if number in order.memory_at:
+            memory[number] = resident_mebibytes()
 
     def noop(order_id: int, note: str) -> None:  # noqa: ARG001  (the body's fields)
         count()
@@ -75,10 +75,10 @@ def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
     queue.task(name=NAME)(noop if order.handler == "sync" else async_noop)
 
     def go() -> tuple[int, dict[int, float]]:
-        Worker(
-            queue, engine, queues={QUEUE: DEFAULT_CONCURRENCY}, batch=order.batch, drain=True, max_tasks=order.max_tasks
-        ).run()
-        return done, memory
+        queues = {QUEUE: DEFAULT_CONCURRENCY}
+        worker = Worker(queue, engine, queues=queues, batch=order.batch, drain=True, max_tasks=order.max_tasks)
+        worker.run()
+        return worker.counts.completed, memory  # what is stored, not what was run
 
     return go
 

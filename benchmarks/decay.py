@@ -17,7 +17,7 @@ from benchmarks.cpu import ServerCPU
 from benchmarks.plain.base import Filling
 from benchmarks.race import race
 from benchmarks.report import Result
-from benchmarks.tables import BenchTask, CrowdedTask, empty, fresh_tables, plain_queue
+from benchmarks.tables import BenchTask, CrowdedTask, Synchronous, empty, fresh_tables, plain_queue
 
 AIM = 0.8
 MEMORY_LIMIT = 10.0
@@ -32,15 +32,23 @@ class Options:
     batch: int
     scale: float = 1.0
     """Share of the full number of rows in the way; 1 is what the aims are about."""
-    synchronous: str = "FULL"
+    synchronous: Synchronous = "FULL"
     handler: str = "sync"
 
     def rows(self, full: int) -> int:
         return max(int(full * self.scale), 1)
 
     def order(self, table: str, tasks: int, memory_at: tuple[int, ...] = ()) -> Order:
-        way = {"synchronous": self.synchronous, "handler": self.handler}
-        return Order("product", self.url, table, self.batch, max_tasks=tasks, memory_at=memory_at, **way)
+        return Order(
+            "product",
+            self.url,
+            table,
+            self.batch,
+            max_tasks=tasks,
+            synchronous=self.synchronous,
+            handler=self.handler,
+            memory_at=memory_at,
+        )
 
 
 def _crowd(options: Options) -> dict[str, Filling]:

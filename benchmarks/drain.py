@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
@@ -11,7 +11,7 @@ from benchmarks.cpu import ServerCPU
 from benchmarks.plain.base import Filling
 from benchmarks.race import Outcome, race
 from benchmarks.report import Result
-from benchmarks.tables import BenchTask, empty, fresh_tables, plain_queue
+from benchmarks.tables import BenchTask, Synchronous, empty, fresh_tables, plain_queue
 
 AIMS = {"postgresql": 0.6, "mysql": 0.4, "mariadb": 0.4, "sqlite": 0.25}
 CPU_LIMIT = 1.2
@@ -27,13 +27,20 @@ class Options:
     rounds: int
     batch: int
     delete: bool
-    synchronous: str = "FULL"
+    synchronous: Synchronous = "FULL"
     handler: str = "sync"
 
     def order(self, kind: str) -> Order:
         table = BenchTask.__tablename__
-        finish = {"delete": self.delete, "synchronous": self.synchronous, "handler": self.handler}
-        return Order(kind, self.url, table, self.batch, **finish)
+        return Order(
+            kind,
+            self.url,
+            table,
+            self.batch,
+            delete=self.delete,
+            synchronous=self.synchronous,
+            handler=self.handler,
+        )
 
 
 def drain(engine: Engine, options: Options) -> list[Result]:
@@ -56,7 +63,7 @@ def _one_round(engine: Engine, server: ServerCPU, options: Options, kind: str, p
     plain.insert(Filling(options.tasks))
     plain.settle_down()
     plain.close()
-    outcome = race([replace(options.order(kind)) for _ in range(processes)], server)
+    outcome = race([options.order(kind)] * processes, server)
     if outcome.done != options.tasks:
         raise SystemExit(f"{kind} did {outcome.done} of {options.tasks} tasks")
     return outcome

@@ -9,10 +9,12 @@ from benchmarks.cpu import ServerCPU
 from benchmarks.plain.base import Filling
 from benchmarks.race import race
 from benchmarks.report import Result
-from benchmarks.tables import BenchTask, empty, fresh_tables, plain_queue
+from benchmarks.tables import BenchTask, Synchronous, empty, fresh_tables, plain_queue
 
 
-def floor(engine: Engine, url: str, *, tasks: int, rounds: int, batches: list[int], synchronous: str) -> list[Result]:
+def floor(
+    engine: Engine, url: str, *, tasks: int, rounds: int, batches: list[int], synchronous: Synchronous
+) -> list[Result]:
     """Claim and finish at each batch size, finished by UPDATE and by DELETE; there is no product to compare with."""
     results = []
     with fresh_tables(engine):

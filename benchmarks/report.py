@@ -59,18 +59,20 @@ class Result:
 def show(results: Sequence[Result], *, as_json: bool) -> None:
     """Print the table with all rounds, unless only JSON is wanted, and then each result as a line of JSON."""
     if not as_json:
-        print(f"{'':44} {'product':>12} {'floor':>12} {'ratio':>6}")
+        _show_table(results)
     for result in results:
-        if as_json:
-            continue
+        print(result.as_json())
+
+
+def _show_table(results: Sequence[Result]) -> None:
+    print(f"{'':44} {'product':>12} {'floor':>12} {'ratio':>6}")
+    for result in results:
         print(result.as_line())
         print(f"    product rounds: {_rounds(result.rates)}")
         if result.floors:
             print(f"    floor rounds:   {_rounds(result.floors)}")
         for label, value in result.details.items():
             print(f"    {label}: {value}")
-    for result in results:
-        print(result.as_json())
 
 
 def _rounds(figures: Sequence[float]) -> str:

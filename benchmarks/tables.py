@@ -6,16 +6,19 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import DateTime, Engine, FetchedValue, LargeBinary, String, Uuid, create_engine, make_url
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import JSON
 
-from benchmarks.plain import FAMILIES, PlainQueue
+from benchmarks.plain import FAMILIES
+from benchmarks.plain.base import PlainQueue
 from sa_taskqueue import QueueMixin, sqlite_engine
 from sa_taskqueue.ids import new_id
+
+Synchronous = Literal["FULL", "NORMAL"]
 
 
 class Base(DeclarativeBase):
@@ -67,7 +70,7 @@ def plain_key(engine: Engine) -> uuid.UUID | bytes:
     return new_id() if engine.dialect.name == "postgresql" else new_id().bytes
 
 
-def make_engine(url: str, *, synchronous: str = "FULL") -> Engine:
+def make_engine(url: str, *, synchronous: Synchronous = "FULL") -> Engine:
     """The engine of a benchmark; ``synchronous`` matters on SQLite only."""
     if make_url(url).get_backend_name() == "sqlite":
         return sqlite_engine(url, synchronous=synchronous)

@@ -10,7 +10,7 @@ from benchmarks.plain.base import QUEUE
 from benchmarks.tables import BenchTask, make_engine
 from sa_taskqueue import TaskQueue, Worker
 
-queue = TaskQueue(BenchTask, default_queue=QUEUE)
+queue = TaskQueue(BenchTask, default_queue=QUEUE, notify=True)
 delays: list[float] = []
 
 

@@ -7,6 +7,7 @@ happened. Entries of one task are in order: the row's lock is held from the chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from sqlalchemy import Engine, select
 
@@ -59,7 +60,7 @@ def read_events(engine: Engine) -> list[Event]:
     return events
 
 
-def _event(entry: JournalEntry) -> Event | None:
+def _event(entry: Any) -> Event | None:
     task, at, crashed = str(entry.task_id), entry.at.timestamp(), entry.crashed > 0
     until = entry.until.timestamp() if entry.until is not None else 0.0
     if entry.old_status is None:
