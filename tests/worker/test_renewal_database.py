@@ -72,6 +72,7 @@ async def test_leases_are_renewed_while_the_event_loop_is_blocked(
 ) -> None:
     holders.append(holder := Holder(db, queue, worker_engine, lease=60.0))
     moment = holder.row().reserved_until
+    holder.renewer.renew_now()
     eventually(lambda: holder.reserved_later_than(moment))  # blocks the test's loop
     moment = holder.row().reserved_until
     holder.renewer.renew_now()
@@ -85,6 +86,7 @@ async def test_a_killed_renewal_connection_is_made_again(
 ) -> None:
     holders.append(holder := Holder(db, queue, worker_engine, lease=60.0))
     moment = holder.row().reserved_until
+    holder.renewer.renew_now()
     eventually(lambda: holder.reserved_later_than(moment))
     kill_all_others(db.engine, server)
     moment = holder.row().reserved_until
@@ -131,17 +133,14 @@ async def test_a_black_hole_fences_before_the_lease_ends(
 def test_on_sqlite_a_busy_renewal_waits_for_our_own_write_lock(
     db: Database, queue: TaskQueue, engine: Engine, holders: list[Holder]
 ) -> None:
-    writer = copy_without_pool(engine).connect()
     holders.append(holder := Holder(db, queue, engine, lease=2.0))
-    writer.execute(select(1))  # BEGIN IMMEDIATE
-    writer.execute(text("UPDATE orders SET status = status"))
-    holder.held.owns_write_lock = True
-    never = threading.Event()
-    never.wait(3.0)  # longer than the lease
-    assert holder.lost == []
-    moment = holder.row().reserved_until
-    writer.commit()
-    writer.close()
+    with copy_without_pool(engine).begin() as writer:  # BEGIN IMMEDIATE
+        writer.execute(text("UPDATE orders SET status = status"))
+        moment = writer.execute(select(db.table.c.reserved_until)).scalar_one()
+        holder.held.owns_write_lock = True
+        never = threading.Event()
+        never.wait(3.0)  # longer than the lease
+        assert holder.lost == []
     holder.held.owns_write_lock = False
     eventually(lambda: holder.lost or holder.reserved_later_than(moment))
 
