@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.runtime import wakeups
+from sa_taskqueue.runtime.checks import pool_capacity
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.states import Status
@@ -82,6 +83,7 @@ class Crew:
         portal = Portal(engine)
         try:
             await portal.start(connections=LANES)
+            _warn_of_small_pool(queue, portal, settings)
             crew = cls(queue, portal, reservation, settings, counts, stop)
             with named_errors(queue.table, portal.sync_engine):
                 await crew._parts.claim_lane.run(crew._parts.store.check_schema)
@@ -198,6 +200,18 @@ class Crew:
     def _recycle(self) -> None:
         self.recycle = True
         self._stop.request()
+
+
+def _warn_of_small_pool(queue: TaskQueue, portal: Portal, settings: WorkerSettings) -> None:
+    """Say so at the start if handlers might wait for each other's connections."""
+    needed = LANES + sum(settings.queues.values())
+    capacity = pool_capacity(portal.sync_engine.pool)
+    if capacity < needed and any(handler.takes_context for handler in queue.handlers.values()):
+        logger.warning(
+            "the engine's pool gives %d connections; if all handlers use context.session, %d are needed",
+            capacity,
+            needed,
+        )
 
 
 async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:

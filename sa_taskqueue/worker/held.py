@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class HeldTask:
 
     def __init__(self, claimed: Claimed, deadline: float, lease: float) -> None:
         self.claimed = claimed
-        self.definition: TaskDefinition[..., object] | None = None
+        self.definition: TaskDefinition[..., Any] | None = None
         """The registered handler, set by the queue's lane; None for a name this worker does not know."""
         self.deadline = deadline
         """Monotonic seconds, safety margin already taken off: after it the task is not started."""
@@ -32,7 +32,7 @@ class HeldTask:
         self._event: threading.Event | None = None
 
     @property
-    def handler(self) -> TaskDefinition[..., object]:
+    def handler(self) -> TaskDefinition[..., Any]:
         """The registered handler of a task that was given to a slot."""
         if self.definition is None:
             raise LookupError(self.claimed.name)

@@ -31,7 +31,7 @@ class Outcomes:
     def __init__(self, retention: Mapping[Status, timedelta]) -> None:
         self._deleted = frozenset(status for status, kept in retention.items() if not kept)
 
-    def returned(self, claimed: Claimed, definition: TaskDefinition[..., object], value: object) -> Settlement:
+    def returned(self, claimed: Claimed, definition: TaskDefinition[..., Any], value: object) -> Settlement:
         """The handler returned a value or an outcome."""
         if isinstance(value, Outcome):
             return self.chosen(claimed, definition, value)
@@ -44,7 +44,7 @@ class Outcomes:
             # The work is done; running it again would not make its result serialisable.
             return self._ended(claimed, Status.COMPLETED, error=errors.dump(entry))
 
-    def raised(self, claimed: Claimed, definition: TaskDefinition[..., object], error: BaseException) -> Settlement:
+    def raised(self, claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException) -> Settlement:
         """The handler raised an exception or an outcome, or ran out of time."""
         if isinstance(error, Outcome):
             return self.chosen(claimed, definition, error)
@@ -55,7 +55,7 @@ class Outcomes:
         """The body does not fit the handler: no attempt would."""
         return self._failed(claimed, errors.record("undecodable", error, claimed.attempt))
 
-    def chosen(self, claimed: Claimed, definition: TaskDefinition[..., object], outcome: Outcome) -> Settlement:
+    def chosen(self, claimed: Claimed, definition: TaskDefinition[..., Any], outcome: Outcome) -> Settlement:
         """The handler said itself what is to happen."""
         match outcome:
             case Complete():
@@ -73,7 +73,7 @@ class Outcomes:
                 entry = errors.record("error", outcome, claimed.attempt)
                 return self._by_policy(claimed, definition, outcome, entry)
 
-    def _retried(self, claimed: Claimed, definition: TaskDefinition[..., object], outcome: Retry) -> Settlement:
+    def _retried(self, claimed: Claimed, definition: TaskDefinition[..., Any], outcome: Retry) -> Settlement:
         entry = errors.record("retry", outcome, claimed.attempt, message=outcome.reason)
         if outcome.after is None:
             return self._by_policy(claimed, definition, outcome, entry)
@@ -82,7 +82,7 @@ class Outcomes:
         return self._again(claimed, outcome.after, entry)
 
     def _by_policy(
-        self, claimed: Claimed, definition: TaskDefinition[..., object], error: BaseException, entry: Entry
+        self, claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException, entry: Entry
     ) -> Settlement:
         delay = definition.retry.delay(claimed.attempt, error, claimed.max_attempts)
         return self._failed(claimed, entry) if delay is None else self._again(claimed, delay, entry)

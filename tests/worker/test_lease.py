@@ -25,12 +25,14 @@ def test_a_stale_end_is_refused_and_counted(engine: Engine, db: Database, queue:
         if fails:
             raise ValueError("too late as well")
 
-    task_id = db.put(work)
-    other = db.put(queue.task(name="other")(lambda: None))
+    @queue.task
+    def other() -> None: ...
+
+    task_id, other_id = db.put(work), db.put(other)
     worker = drain(Worker(queue, engine, drain=True))
     assert db.row(task_id).status == Status.RUNNING
     assert db.row(task_id).error is None
-    assert db.row(other).status == Status.COMPLETED
+    assert db.row(other_id).status == Status.COMPLETED
     assert worker.counts.lost == 1
 
 

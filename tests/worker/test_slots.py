@@ -132,7 +132,12 @@ async def test_what_waits_can_be_taken_back() -> None:
 async def test_an_abandoned_threads_end_is_dropped_and_its_slot_is_free() -> None:
     go_on = threading.Event()
     slow, quick = held(in_thread, 1), held(in_thread, 2)
-    slots, ends = make(1, lambda task: None if task is quick else bool(go_on.wait(60)) and None)
+
+    def run(task: HeldTask) -> None:
+        if task is slow:
+            go_on.wait(60)
+
+    slots, ends = make(1, run)
     slots.put([slow, quick])
     [(thread, task)] = slots.in_threads()
     assert task is slow
