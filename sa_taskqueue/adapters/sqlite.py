@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -119,6 +120,10 @@ class SQLite(Adapter):
         driver = connection.connection.driver_connection
         if not getattr(driver, "in_transaction", False):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def worker_settings(self) -> Sequence[str]:
+        # The engines we prepare wait 30 s, for the user's transactions; a worker gives up sooner and tries again.
+        return ("PRAGMA busy_timeout = 5000",)
 
     def private_to_connection(self, url: URL) -> bool:
         database = url.database or ""
