@@ -32,6 +32,10 @@ logger = logging.getLogger("sa_taskqueue.worker")
 
 Return = Callable[[Connection, "Sequence[Pair]"], set[UUID]]
 
+BACKLOG = 4
+"""Batches of ends that may wait to be written before nothing more is claimed. Without a limit, no-op handlers on
+PostgreSQL ran 83,000 of 150,000 tasks whose ends were not written at the stop (2026-11-30)."""
+
 LINGER = 0.005
 """Seconds an end may wait for others while tasks are waiting to be run: a slow task among fast ones does not hold back
 their finishes for longer than this."""
@@ -85,6 +89,7 @@ class Finisher:
         self._signalled = False
         self._wake = asyncio.Event()
         self._writing = 0
+        self._written = asyncio.Event()
         self._all_written = asyncio.Event()
         self._backoff = Backoff(0.1, 5.0)
 
@@ -118,7 +123,14 @@ class Finisher:
                 await asyncio.sleep(LINGER)
             while self._ended:
                 await self._write(self._take())
+                self._written.set()
             self._all_written.set()
+
+    async def caught_up(self) -> None:
+        """Return when few enough ends wait to be written: claiming must not outrun the finishes."""
+        while self.pending > BACKLOG * self._batch:
+            self._written.clear()
+            await self._written.wait()
 
     async def flush(self) -> None:
         """Return when everything that has ended so far is written."""

@@ -85,6 +85,7 @@ class QueueLane:
             if not limit:
                 await self._wanting.wait()
                 continue
+            await self._finisher.caught_up()
             self._hint.clear()
             tasks = await self._claim(limit)
             if len(tasks) < limit:
