@@ -64,7 +64,7 @@ def opened(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Session]:
     """A session of each kind that `enqueue` takes."""
     factories: dict[str, Callable[[], Session]] = {
         "TaskSession": lambda: TaskSession(engine),
-        "installed": lambda: install(sessionmaker(engine))(),
+        "installed": install(sessionmaker(engine)),
         "function": lambda: Session(engine),
     }
     with factories[request.param]() as session:

@@ -31,9 +31,7 @@ def no_column(admin: Engine, jobs: Table) -> None:
 
 
 @pytest.mark.every_driver
-def test_a_missing_table_is_named_by_every_way_to_store_tasks(
-    no_table: None, engine: Engine, produce: Produce
-) -> None:
+def test_a_missing_table_is_named_by_every_way_to_store_tasks(no_table: None, engine: Engine, produce: Produce) -> None:
     with TaskSession(engine) as session:
         with pytest.raises(SchemaMissing, match=r"inputs_job does not exist.*migrations") as caught:
             produce(session)
