@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from sa_taskqueue.session import outermost
@@ -12,6 +13,7 @@ from sa_taskqueue.session.autocommit import refuse_unsafe
 from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
 from sa_taskqueue.session.naming import name_errors
 from sa_taskqueue.session.pending import UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
+from sa_taskqueue.store.errors import raise_named
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import SessionTransaction
@@ -38,7 +40,11 @@ def is_hooked(target: type[Session] | Session) -> bool:
 
 def refuse_unsafe_once(session: Session, work: UnitOfWork, queue: TaskQueue) -> None:
     """Check the connection of a queue's table the first time it is met in a transaction, and in a savepoint."""
-    connection = session.connection(bind_arguments={"mapper": queue.model})
+    try:
+        connection = session.connection(bind_arguments={"mapper": queue.model})
+    except DBAPIError as error:  # a BEGIN IMMEDIATE of SQLite: busy, or read-only
+        raise_named(error, queue.table, session.get_bind(queue.model).engine)
+        raise
     work.connections[queue] = connection
     met = connection, connection.in_nested_transaction()
     if met not in work.checked:

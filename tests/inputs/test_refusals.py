@@ -48,10 +48,8 @@ def restricted(admin: Engine, jobs: Table, url: URL) -> Iterator[Engine]:
 
 
 def test_a_read_only_database_is_named_where_a_task_is_stored(
-    read_only: Engine, url: URL, db: Database, produce: Produce
+    read_only: Engine, db: Database, produce: Produce
 ) -> None:
-    if url.get_backend_name() == "sqlite":  # the library's BEGIN IMMEDIATE would be refused before the INSERT
-        read_only = read_only.execution_options(sqlite_begin="DEFERRED")
     with TaskSession(read_only) as session, pytest.raises(ReadOnlyDatabase, match="primary server"):
         produce(session)
     assert db.statuses() == {}
