@@ -3,7 +3,7 @@ WITH locked AS MATERIALIZED (
     SELECT task.id AS id
     FROM unnest(CAST(%(ids)s::UUID[] AS UUID[]), CAST(%(epochs)s::BIGINT[] AS BIGINT[])) AS brought(id, epoch)
     JOIN task ON task.id = brought.id
-    WHERE task.epoch = brought.epoch AND task.status = 'RUNNING'
+    WHERE task.epoch = brought.epoch AND (task.status || '') = 'RUNNING'
     ORDER BY task.id
     FOR UPDATE OF task
 )

@@ -8,7 +8,7 @@ WITH locked AS MATERIALIZED (
         CAST(%(new_error)s::TEXT[] AS TEXT[]), CAST(%(new_errors)s::TEXT[] AS TEXT[])
     ) AS brought(id, epoch, delay, uncounted, new_error, new_errors)
     JOIN task ON task.id = brought.id
-    WHERE task.epoch = brought.epoch AND task.status = 'RUNNING'
+    WHERE task.epoch = brought.epoch AND (task.status || '') = 'RUNNING'
     ORDER BY task.id
     FOR NO KEY UPDATE OF task
 )
