@@ -143,9 +143,14 @@ class MySQL(MySQLTypes):
         return _these(table).with_for_update()
 
     def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
-        change = changed(table, assign(bound_inputs(inputs)) if assign else None)
-        change = change.where(table.c.id.in_(bindparam("ids", expanding=True)))
-        return HeldLocked(_these(table).with_for_update(skip_locked=not wait), change, tuple(inputs))
+        lock = _these(table).with_for_update(skip_locked=not wait)
+        if assign is None:
+            # By a list it waited for rows it does not name (MySQL 9.7, MariaDB 10.11, 2026-11-30): an UPDATE that reads
+            # the whole of a small table passes locked rows by at READ COMMITTED, a DELETE does not.
+            return HeldLocked(lock, changed(table, None).where(table.c.id == bindparam("old_id")), (), by_list=False)
+        change = changed(table, assign(bound_inputs(inputs)))
+        these = table.c.id.in_(bindparam("ids", expanding=True))
+        return HeldLocked(lock, change.where(these), tuple(inputs))
 
 
 def _these(table: Table) -> AnySelect:

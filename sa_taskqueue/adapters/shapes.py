@@ -78,6 +78,8 @@ class HeldLocked:
     lock: AnySelect
     change: Update | Delete
     inputs: tuple[str, ...]
+    by_list: bool = True
+    """Whether the change takes ``ids``; else it is sent once for each ``old_id``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,11 @@ def _change_locked(
         if current.get(task) == epoch:
             groups[own].append(task)
     for own, ids in groups.items():
-        connection.execute(shape.change, {**values, **dict(zip(shape.inputs, own, strict=True)), "ids": ids})
+        parameters = {**values, **dict(zip(shape.inputs, own, strict=True))}
+        if shape.by_list:
+            connection.execute(shape.change, {**parameters, "ids": ids})
+        else:
+            connection.execute(shape.change, [{**parameters, "old_id": each} for each in ids])
     return {task for ids in groups.values() for task in ids}
 
 

@@ -7,8 +7,11 @@ Counted on 2026-11-30 (PostgreSQL 15, MySQL 9.7, MariaDB 10.11): a claim of 5 ta
 from __future__ import annotations
 
 import datetime as dt
+from itertools import cycle
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, select
 
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import Settlement
@@ -103,3 +106,44 @@ def test_a_finish_locks_what_it_ends(bench: Bench, delete: bool) -> None:
         assert len(bench.store.settle(connection, ends)) == 20
         locked = locked_rows(bench.engine, connection)
     assert 20 <= locked <= most(bench, 20)
+
+
+ENDS = {
+    "completed": [{"status": Status.COMPLETED}],
+    "deleted": [{"status": Status.COMPLETED, "delete": True}],
+    "mixed": [{"status": Status.COMPLETED, "delete": True}, {"status": Status.FAILED, "error": "{}"}],
+}
+
+
+@pytest.mark.parametrize("rows", [5, 100])
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+def test_a_finish_does_not_wait_for_rows_it_does_not_name(bench: Bench, ends: list[dict[str, Any]], rows: int) -> None:
+    bench.add(rows)
+    claimed = bench.claim(rows)
+    settlements = [Settlement(task.id, task.epoch, **end) for task, end in zip(claimed[1:], cycle(ends), strict=False)]
+
+    with bench.transaction() as other, bench.transaction() as connection:
+        other.execute(select(bench.table.c.id).where(bench.table.c.id == claimed[0].id).with_for_update())
+        impatient(bench, connection)
+        assert len(bench.store.settle(connection, settlements)) == rows - 1
+
+
+@pytest.mark.parametrize("rows", [5, 100])
+def test_giving_back_and_taking_over_do_not_wait_for_rows_they_do_not_name(bench: Bench, rows: int) -> None:
+    bench.add(3 * rows)
+    kept, lost, unknown = bench.claim(rows), bench.claim(rows, lease=-1), bench.claim(rows)
+
+    with bench.transaction() as other, bench.transaction() as connection:
+        firsts = [kept[0].id, lost[0].id, unknown[0].id]
+        other.execute(select(bench.table.c.id).where(bench.table.c.id.in_(firsts)).with_for_update())
+        impatient(bench, connection)
+        store = bench.store
+        assert len(store.release(connection, pairs(kept[1:]))) == rows - 1
+        assert len(store.take_over(connection, 3 * rows, max_crashes=3).freed) == rows - 1
+        assert len(store.give_back_unknown(connection, pairs(unknown[1:]), delay=1, fail_after=60)) == rows - 1
+
+
+def impatient(bench: Bench, connection: Connection) -> None:
+    """Let a statement that waits for a lock fail, as it does on a worker's connection."""
+    for statement in bench.adapter.worker_settings():
+        connection.exec_driver_sql(statement)
