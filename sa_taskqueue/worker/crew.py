@@ -143,12 +143,16 @@ class Crew:
         await rest_within(self._parts.slots, math.inf)
 
     async def _drained(self) -> None:
-        """Return when nothing is due in the queues and nothing of theirs runs here."""
+        """Return when nothing is due in the queues and nothing of theirs runs here.
+
+        A task that was claimed before the look and went back after it was seen by neither: hence the count of claims.
+        """
         parts = self._parts
         while True:
             await asyncio.sleep(DRAIN_TICK)
             if not self._at_rest():
                 continue
+            claimed = self._counts.claimed
             await parts.finisher.flush()
             try:
                 due = await self._anything_due()
@@ -157,7 +161,7 @@ class Crew:
                 continue
             if due:
                 self._wake_all()
-            elif self._at_rest() and not parts.finisher.pending:
+            elif self._counts.claimed == claimed and self._at_rest() and not parts.finisher.pending:
                 return
 
     def _at_rest(self) -> bool:
