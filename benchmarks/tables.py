@@ -43,7 +43,7 @@ class PlainBase(DeclarativeBase):
 
 
 class PlainRow(PlainBase):
-    """A plain mapped class over the columns that an enqueue writes, in the very table the library writes to."""
+    """A plain mapped class over the same columns, in the very table the library writes to."""
 
     __tablename__ = "bench_task"
 
@@ -59,6 +59,16 @@ class PlainRow(PlainBase):
     attempt: Mapped[int]
     crashes: Mapped[int]
     epoch: Mapped[int]
+    headers: Mapped[dict[str, Any] | None] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
+    reserved_until: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
+    reserved_by: Mapped[str | None] = mapped_column(String(200))
+    unique_key: Mapped[str | None] = mapped_column(String(255))
+    unique_hash: Mapped[bytes | None] = mapped_column(LargeBinary(32))
+    unique_until: Mapped[str | None] = mapped_column(String(5))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
+    errors: Mapped[list[Any] | None] = mapped_column(JSON().with_variant(JSONB(), "postgresql"))
+    result: Mapped[Any] = mapped_column(JSON().with_variant(JSONB(), "postgresql"), nullable=True)
+    finished_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True))
     scheduled_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True), server_default=FetchedValue())
     ready_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True), server_default=FetchedValue())
     created_at: Mapped[dt.datetime | None] = mapped_column(DateTime(timezone=True), server_default=FetchedValue())
