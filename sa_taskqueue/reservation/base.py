@@ -57,5 +57,5 @@ class Reservation(Protocol):
     def give_back_unknown(
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
-        """As `release`, for unknown names; FAILED with code `unknown_task` when older than `fail_after` seconds."""
+        """As `release`, for unknown names; FAILED with code `unknown_task` once the first time is so long ago."""
         ...

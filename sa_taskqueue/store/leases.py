@@ -31,7 +31,6 @@ from sa_taskqueue.store.rows import Pair, Renewed, TakenOver
 from sa_taskqueue.store.running import change_held, take
 
 LOST_WORKER = json.dumps({"code": "lost_worker", "message": "The lease ended: the worker died or was cut off."})
-UNKNOWN_TASK = json.dumps({"code": "unknown_task", "message": "No worker knew the name of this task in time."})
 
 Source = Mapping[str, ColumnElement[Any]]
 
@@ -44,7 +43,6 @@ class Leases:
         self._adapter = adapter
         self._renew = adapter.held(table, self._renewed, {}, wait=False)
         self._release = adapter.held(table, self._released, {})
-        self._give_back = adapter.held(table, self._given_back, {})
         self._standing = self._still_held()
         self._lapsed = self._taking_over()
 
@@ -64,13 +62,6 @@ class Leases:
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:
         """Give back, the attempt not counted: NEW at once, or SCHEDULED after ``delay`` seconds."""
         return change_held(connection, self._release, held, values={"delay": delay})
-
-    def give_back_unknown(
-        self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
-    ) -> set[UUID]:
-        """SCHEDULED after ``delay`` seconds, attempt not counted; FAILED if made over ``fail_after`` seconds ago."""
-        values = {"delay": delay, "fail_after": fail_after}
-        return change_held(connection, self._give_back, held, values=values)
 
     def take_over(self, connection: Connection, limit: int, *, max_crashes: int) -> TakenOver:
         """Free up to ``limit`` tasks whose lease ended; FAILED at ``max_crashes`` crashes or after the last attempt."""
@@ -93,30 +84,7 @@ class Leases:
             (columns.scheduled_at, case((later, adapter.after(delay)), else_=columns.scheduled_at)),
             (columns.ready_at, adapter.clock()),
             (columns.attempt, columns.attempt - ONE),
-            *self._let_go(),
-        ]
-
-    def _given_back(self, _: Source) -> Assignments:
-        columns, adapter = self._table.c, self._adapter
-        too_old = columns.created_at <= adapter.ago(bindparam("fail_after", type_=Float()))
-        unknown = adapter.json(literal(UNKNOWN_TASK, Text()))
-        return [
-            (columns.status, case((too_old, status_literal(Status.FAILED)), else_=status_literal(Status.SCHEDULED))),
-            (columns.scheduled_at, adapter.after(bindparam("delay", type_=Float()))),
-            (columns.finished_at, case((too_old, adapter.clock()), else_=null())),
-            (columns.error, case((too_old, unknown), else_=columns.error)),
-            (columns.unique_hash, case((too_old, null()), else_=columns.unique_hash)),
-            (columns.attempt, columns.attempt - ONE),
-            *self._let_go(),
-        ]
-
-    def _let_go(self) -> Assignments:
-        """Nobody holds the row any more; the raised epoch refuses a late finish."""
-        columns = self._table.c
-        return [
-            (columns.epoch, columns.epoch + ONE),
-            (columns.reserved_until, null()),
-            (columns.reserved_by, null()),
+            *let_go(self._table),
         ]
 
     def _still_held(self) -> Any:
@@ -145,7 +113,17 @@ class Leases:
             (columns.unique_hash, case((hopeless, null()), else_=columns.unique_hash)),
             # After everything that depends on it: MySQL assigns from left to right.
             (columns.crashes, columns.crashes + ONE),
-            *self._let_go(),
+            *let_go(self._table),
         ]
         lapsed = adapter.by_index(lapsed, self._table, index_name(self._table, "take_over"))
         return adapter.take(self._table, lapsed, assignments, [raw(columns.id), columns.status])
+
+
+def let_go(table: Table) -> Assignments:
+    """Nobody holds the row any more; the raised epoch refuses a late finish."""
+    columns = table.c
+    return [
+        (columns.epoch, columns.epoch + ONE),
+        (columns.reserved_until, null()),
+        (columns.reserved_by, null()),
+    ]

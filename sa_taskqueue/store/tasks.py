@@ -18,6 +18,7 @@ from sa_taskqueue.store.promotion import Promotion
 from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.rows import Claimed, Pair, Renewed, Settlement, TakenOver
 from sa_taskqueue.store.settle import Settling
+from sa_taskqueue.store.unknown import UnknownNames
 
 
 class TaskStore:
@@ -34,6 +35,7 @@ class TaskStore:
         self._leases = Leases(table, adapter)
         self._promotion = Promotion(table, adapter)
         self._settling = Settling(table, adapter)
+        self._unknown = UnknownNames(table, adapter)
 
     def claim_memory(self) -> ClaimMemory | None:
         """What a worker keeps per queue of how far it has claimed; None where the database gains nothing by it."""
@@ -67,8 +69,8 @@ class TaskStore:
     def give_back_unknown(
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
-        """As `release`, never NEW; FAILED with code ``unknown_task`` when made more than ``fail_after`` ago."""
-        return self._leases.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+        """As `release`, never NEW; FAILED with code ``unknown_task`` ``fail_after`` seconds after the first time."""
+        return self._unknown.give_back(connection, held, delay=delay, fail_after=fail_after)
 
     def take_over(self, connection: Connection, limit: int, *, max_crashes: int) -> TakenOver:
         """Free, or fail for good, up to ``limit`` tasks whose lease has ended."""

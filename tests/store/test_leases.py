@@ -3,12 +3,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from sa_taskqueue.states import Status
-from sa_taskqueue.store import Claimed, Renewed, TakenOver
+from sa_taskqueue.store import Claimed, Renewed, Settlement, TakenOver
 from tests.store.bench import Bench, pairs
 
 PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -113,22 +114,63 @@ def test_a_task_of_an_unknown_name_waits_and_is_not_new(every_bench: Bench) -> N
 
     row = every_bench.row(task.id)
     assert given == {task.id}
-    assert (row.status, row.attempt, row.epoch, row.error) == (Status.SCHEDULED, 0, 2, None)
+    assert (row.status, row.attempt, row.epoch) == (Status.SCHEDULED, 0, 2)
+    assert json.loads(row.error)["code"] == "unknown_task"
     assert row.scheduled_at > row.created_at
 
 
+def look_in_vain(bench: Bench, task: UUID, *, fail_after: float = 3600) -> Row[Any]:
+    """One claim by a worker that does not know the name, and what the row is then."""
+    bench.change([task], status=Status.NEW)
+    [claimed] = bench.claim()
+    with bench.transaction() as connection:
+        bench.store.give_back_unknown(connection, pairs([claimed]), delay=30, fail_after=fail_after)
+    return bench.row(task)
+
+
 def test_a_task_whose_name_nobody_knew_for_too_long_fails(every_bench: Bench) -> None:
-    [old] = every_bench.add(created_at=PAST, unique_key="k", unique_hash=b"k" * 32, unique_until="end")
-    every_bench.claim()
+    [task] = every_bench.add(unique_key="k", unique_hash=b"k" * 32, unique_until="end")
+    first = json.loads(look_in_vain(every_bench, task).error)
+    every_bench.change([task], error=json.dumps({**first, "since": PAST.isoformat()}))
 
-    with every_bench.transaction() as connection:
-        every_bench.store.give_back_unknown(connection, [(old, 1)], delay=30, fail_after=3600)
+    row = look_in_vain(every_bench, task)
 
-    row = every_bench.row(old)
     assert row.status == Status.FAILED
     assert json.loads(row.error)["code"] == "unknown_task"
     assert row.finished_at is not None
     assert row.unique_hash is None
+
+
+def test_a_task_made_long_ago_is_not_unknown_for_long_at_its_first_look(every_bench: Bench) -> None:
+    [task] = every_bench.add(created_at=PAST, scheduled_at=PAST)
+
+    assert look_in_vain(every_bench, task).status == Status.SCHEDULED
+
+
+def test_the_first_look_is_remembered_over_the_later_ones(every_bench: Bench) -> None:
+    [task] = every_bench.add()
+    first = json.loads(look_in_vain(every_bench, task).error)
+
+    for _ in range(2):
+        assert json.loads(look_in_vain(every_bench, task).error)["since"] == first["since"]
+
+
+def test_whoever_else_acts_on_the_task_ends_the_count(every_bench: Bench) -> None:
+    [task] = every_bench.add()
+    first = json.loads(look_in_vain(every_bench, task).error)
+    every_bench.change([task], error=json.dumps({**first, "since": PAST.isoformat()}), status=Status.NEW)
+    [claimed] = every_bench.claim()
+    with every_bench.transaction() as connection:
+        every_bench.store.settle(connection, [Settlement(task, claimed.epoch, Status.SCHEDULED)])
+
+    assert look_in_vain(every_bench, task).status == Status.SCHEDULED
+
+
+@pytest.mark.parametrize("error", ["[]", "7", '{"code": "unknown_task", "next_epoch": 1, "since": 3}'])
+def test_an_error_that_somebody_else_wrote_does_not_hinder_the_give_back(bench: Bench, error: str) -> None:
+    [task] = bench.add(error=error)
+
+    assert look_in_vain(bench, task).status == Status.SCHEDULED
 
 
 def test_only_ended_leases_are_taken_over(every_bench: Bench) -> None:

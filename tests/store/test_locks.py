@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from sa_taskqueue.states import Status
-from sa_taskqueue.store import Settlement
+from sa_taskqueue.store import Claimed, Settlement
 from tests.store.bench import Bench, pairs
 from tests.store.locks import locked_rows
 
@@ -123,7 +123,7 @@ def test_a_finish_does_not_wait_for_rows_it_does_not_name(bench: Bench, ends: li
     settlements = [Settlement(task.id, task.epoch, **end) for task, end in zip(claimed[1:], cycle(ends), strict=False)]
 
     with bench.transaction() as other, bench.transaction() as connection:
-        other.execute(select(bench.table.c.id).where(bench.table.c.id == claimed[0].id).with_for_update())
+        lock_each(bench, other, claimed[:1])
         impatient(bench, connection)
         assert len(bench.store.settle(connection, settlements)) == rows - 1
 
@@ -134,13 +134,17 @@ def test_giving_back_and_taking_over_do_not_wait_for_rows_they_do_not_name(bench
     kept, lost, unknown = bench.claim(rows), bench.claim(rows, lease=-1), bench.claim(rows)
 
     with bench.transaction() as other, bench.transaction() as connection:
-        firsts = [kept[0].id, lost[0].id, unknown[0].id]
-        other.execute(select(bench.table.c.id).where(bench.table.c.id.in_(firsts)).with_for_update())
+        lock_each(bench, other, [kept[0], lost[0], unknown[0]])
         impatient(bench, connection)
         store = bench.store
         assert len(store.release(connection, pairs(kept[1:]))) == rows - 1
         assert len(store.take_over(connection, 3 * rows, max_crashes=3).freed) == rows - 1
         assert len(store.give_back_unknown(connection, pairs(unknown[1:]), delay=1, fail_after=60)) == rows - 1
+
+
+def lock_each(bench: Bench, connection: Connection, tasks: list[Claimed]) -> None:
+    for task in tasks:
+        connection.execute(select(bench.table.c.epoch).where(bench.table.c.id == task.id).with_for_update())
 
 
 def impatient(bench: Bench, connection: Connection) -> None:
