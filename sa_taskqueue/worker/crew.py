@@ -202,8 +202,9 @@ class Crew:
             slots.cancel(task)
 
     def _recycle(self) -> None:
-        self.recycle = True
-        self._stop.request()
+        if not self._stop.requested.is_set():  # a second request would end the grace time of the first
+            self.recycle = True
+            self._stop.request()
 
 
 def _warn_of_small_pool(queue: TaskQueue, portal: Portal, settings: WorkerSettings) -> None:

@@ -155,6 +155,8 @@ class Executor:
             return unit.async_session() if is_async else unit.session()
 
         def extend(seconds: float) -> None:
+            if is_async:
+                raise _blocks_the_loop()
             asyncio.run_coroutine_threadsafe(self._extend(task, seconds), self._loop).result()
 
         return TaskContext(
@@ -211,6 +213,11 @@ def _not_awaited(task: HeldTask, value: Awaitable[Any]) -> InvalidHandler:
     if isinstance(value, Coroutine):
         value.close()
     return InvalidHandler(name=task.claimed.name, reason="it returned an awaitable, but is not an async function")
+
+
+def _blocks_the_loop() -> InvalidSetting:
+    value = "called by an async handler, whose loop it would block for ever"
+    return InvalidSetting(setting="context.extend", value=value, allowed="replaced by: await context.aextend(seconds)")
 
 
 def _no_session(is_async: bool) -> ConfigurationError:

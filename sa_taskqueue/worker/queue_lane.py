@@ -86,6 +86,8 @@ class QueueLane:
                 await self._wanting.wait()
                 continue
             await self._finisher.caught_up()
+            if self._stopping:
+                return
             self._hint.clear()
             tasks = await self._claim(limit)
             if len(tasks) < limit:

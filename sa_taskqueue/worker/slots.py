@@ -241,7 +241,8 @@ class Slots:
     def _cancel(self, task: HeldTask) -> None:
         running = self._running.get(task)
         if running is not None:
-            running.cancel()
+            # Behind its first step: an asyncio task that is cancelled before it runs nothing at all and keeps its slot.
+            self._loop.call_soon(running.cancel)
 
 
 def _is_async(task: HeldTask) -> bool:

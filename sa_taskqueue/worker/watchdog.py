@@ -24,7 +24,7 @@ TICK = 0.1
 
 
 class Watchdog:
-    """Looks at all slots of a worker; `recycle` is called when more threads hang than are allowed."""
+    """Looks at all slots of a worker; `recycle` is called once, when more threads hang than are allowed."""
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class Watchdog:
         self._counts = counts
         self._max_abandoned = max_abandoned
         self._recycle = recycle
+        self._recycling = False
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -56,7 +57,8 @@ class Watchdog:
                 if slots.abandon(thread, task):
                     self._give_up(task)
         hanging = sum(slots.abandoned for slots in self._slots)
-        if hanging > self._max_abandoned:
+        if hanging > self._max_abandoned and not self._recycling:
+            self._recycling = True
             logger.error("%d handlers hang after their timeout; the worker stops to be started again", hanging)
             self._recycle()
 

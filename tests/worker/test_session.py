@@ -272,3 +272,16 @@ def test_extend_of_an_async_handler(async_engine: Any, db: Database, queue: Task
     db.put(work)
     worker = drain(Worker(queue, async_engine, drain=True))
     assert worker.counts.completed == 1
+
+
+@pytest.mark.servers("sqlite", "postgresql")
+def test_extend_that_would_block_the_loop_is_refused(async_engine: Any, db: Database, queue: TaskQueue) -> None:
+    @queue.task(retry=never)
+    async def work(context: TaskContext) -> None:
+        context.extend(60)
+
+    task_id = db.put(work)
+    drain(Worker(queue, async_engine, drain=True))
+    row = db.row(task_id)
+    assert row.status == Status.FAILED
+    assert "await context.aextend" in json.loads(row.error)["message"]

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from sa_taskqueue.ids import new_id
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.store import Claimed
@@ -150,7 +152,8 @@ async def test_an_abandoned_threads_end_is_dropped_and_its_slot_is_free() -> Non
     assert ends.tasks == [quick]
 
 
-async def test_a_cancelled_task_gives_its_slot_back() -> None:
+@pytest.mark.parametrize("cancelled_first", [False, True])
+async def test_a_cancelled_task_gives_its_slot_back(cancelled_first: bool) -> None:
     cancelled: list[HeldTask] = []
 
     async def run_async(task: HeldTask) -> Ending:
@@ -163,7 +166,11 @@ async def test_a_cancelled_task_gives_its_slot_back() -> None:
     ends = Ends()
     slots = Slots("q", 1, lambda task: Ending.LOST, run_async, ends, lambda: None)
     task = held(on_loop)
-    slots.put([task])
-    slots.cancel(task)
+    if cancelled_first:  # the loop comes to the cancel when the task is made, but has not taken its first step
+        slots.cancel(task)
+        slots.put([task])
+    else:
+        slots.put([task])
+        slots.cancel(task)
     await eventually_async(lambda: slots.at_rest)
     assert cancelled == ends.tasks == [task]

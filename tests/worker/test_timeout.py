@@ -116,3 +116,26 @@ def test_too_many_hanging_threads_end_the_worker_with_a_code_of_its_own(
     release.set()
     assert worker.counts.abandoned >= 3
     assert db.statuses().get(Status.RUNNING, 0) == 0
+
+
+def test_a_worker_that_recycles_lets_other_handlers_finish_within_the_grace_time(
+    engine: Engine, db: Database, queue: TaskQueue
+) -> None:
+    release, interrupted = threading.Event(), threading.Event()
+
+    @queue.task(timeout=0.05, retry=fixed(3600))
+    def hangs() -> None:
+        release.wait(60)
+
+    @queue.task
+    def patient(context: TaskContext) -> None:
+        if context.lost.wait(1):
+            interrupted.set()
+
+    patient_id = db.put(patient)
+    db.put(hangs)
+    worker = Worker(queue, engine, queues={"default": 2}, max_abandoned=0, grace=60)
+    assert worker.run() == RECYCLE
+    release.set()
+    assert not interrupted.is_set()
+    assert db.row(patient_id).status == Status.COMPLETED
