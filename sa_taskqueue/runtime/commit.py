@@ -35,7 +35,7 @@ def transact(
         raise
     try:
         connection.commit()
-    except asyncio.CancelledError as error:
+    except (asyncio.CancelledError, OSError) as error:  # an async driver may let the socket's own error through
         raise CommitUnknown from error
     except DBAPIError as error:
         undo(connection)

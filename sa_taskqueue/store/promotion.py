@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from sqlalchemy import Connection, Integer, Table, bindparam, literal_column, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments
@@ -50,14 +52,22 @@ class Promotion:
         if self._lock is not None and not connection.scalar(self._lock):
             return 0
         try:
-            return self._promote(connection, limit)
-        finally:
-            if self._unlock is not None:
-                connection.execute(self._unlock)
+            promoted = self._promote(connection, limit)
+        except BaseException:
+            # On a broken connection this fails too, and must not hide what broke it; the lock is gone then.
+            with contextlib.suppress(SQLAlchemyError):
+                self._free(connection)
+            raise
+        self._free(connection)
+        return promoted
 
     def next_due(self, connection: Connection) -> float | None:
         """Seconds until the next SCHEDULED task is due, negative if one is; None if there is none."""
         return min((seconds for _, seconds in self._agenda(connection)), default=None)
+
+    def _free(self, connection: Connection) -> None:
+        if self._unlock is not None:
+            connection.execute(self._unlock)
 
     def _promote(self, connection: Connection, limit: int) -> int:
         promoted = 0

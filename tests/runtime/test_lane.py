@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sa_taskqueue import telemetry
+from sa_taskqueue.exceptions import CommitUnknown
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.runtime.retrying import MAX_RETRIES
@@ -223,3 +224,23 @@ async def test_closing_is_final_and_may_be_repeated(portal: Portal) -> None:
     await lane.aclose()
     await lane.aclose()
     assert portal.sync_engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.servers("sqlite")
+async def test_an_error_of_the_socket_at_commit_leaves_the_outcome_unknown(
+    portal: Portal, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repeated as an error before COMMIT would be, the operation might run twice."""
+    real = Connection.commit
+
+    def commit(connection: Connection) -> None:
+        real(connection)
+        raise ConnectionResetError
+
+    lane = portal.lane("claims")
+    await lane.run(add_note, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "commit", commit)
+        with pytest.raises(CommitUnknown):
+            await lane.run(add_note, 2)
+    assert notes() == [1, 2]

@@ -3,8 +3,12 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
 
+from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.promotion import Promotion
 from tests.store.bench import Bench
 
 PAST = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -93,3 +97,19 @@ def test_a_time_that_cannot_be_read_does_not_stop_the_others(bench: Bench) -> No
     assert next_due(bench) is None
     with bench.transaction() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM task WHERE status = 'SCHEDULED'").scalar() == len(bad)
+
+
+@pytest.mark.servers("mysql", "mariadb")
+def test_a_connection_lost_in_a_promotion_is_reported_as_that(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To free the lock fails then as well, which must not hide the reason."""
+
+    def cut(_: object, connection: Connection, limit: int) -> int:
+        number = connection.connection.driver_connection.thread_id()
+        with bench.engine.connect() as other:
+            other.exec_driver_sql(f"KILL {number}")
+        return connection.scalar(select(limit)) or 0
+
+    monkeypatch.setattr(Promotion, "_promote", cut)
+    with pytest.raises(DBAPIError) as caught:
+        promote(bench)
+    assert bench.adapter.classify(caught.value) is ErrorKind.DISCONNECT
