@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from sa_taskqueue.adapters.errors import ErrorKind
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from sa_taskqueue.worker.held import HeldTask, HeldTasks
 
 logger = logging.getLogger("sa_taskqueue.worker")
+
+TRUSTED = 1.0
+"""Seconds for which an idle connection is used again without asking the server, which costs two round trips: under load
+none is idle for so long."""
 
 
 class WorkSession(TaskSession):
@@ -94,21 +99,25 @@ class WorkConnections:
         if adapter.single_writer:
             self.turn = LoopTurn() if is_async else threading.Lock()
         self._engine = engine
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[tuple[Connection, float]] = deque()
 
     def take(self) -> Connection:
-        """An idle connection, or a new one."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return opened(self._engine, self._prepare)
+        """An idle connection that still works, or a new one."""
+        while True:
+            try:
+                connection, since = self._idle.pop()
+            except IndexError:
+                return opened(self._engine, self._prepare)
+            if time.monotonic() - since < TRUSTED or self._answers(connection):
+                return connection
+            drop(connection)
 
     def give(self, connection: Connection) -> None:
         """Keep the connection for the next handler, unless it is broken."""
         if connection.closed or connection.invalidated:
             drop(connection)
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, time.monotonic()))
 
     async def close(self) -> None:
         """Close the idle connections."""
@@ -121,7 +130,19 @@ class WorkConnections:
 
     def _drop_idle(self) -> None:
         while self._idle:
-            drop(self._idle.pop())
+            drop(self._idle.pop()[0])
+
+    def _answers(self, connection: Connection) -> bool:
+        """Whether the server is still there: found out by the handler's first statement, it would cost an attempt."""
+        if self.adapter.single_writer:
+            return True  # a file does not go away, and to ask would take the write lock
+        try:
+            connection.scalar(select(1))
+            connection.rollback()
+        except (DBAPIError, OSError) as error:
+            logger.info("an idle connection of the handlers is gone (%s); another is opened", error)
+            return False
+        return True
 
     def _prepare(self, connection: Connection) -> None:
         isolation = self.adapter.worker_isolation

@@ -11,7 +11,7 @@ from sqlalchemy import URL, Engine, create_engine
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.states import Status
-from sa_taskqueue.worker import Worker
+from sa_taskqueue.worker import Worker, session_scope
 from tests.models import Effect
 from tests.support import eventually
 from tests.tcp_proxy import TcpProxy
@@ -82,3 +82,24 @@ def test_a_handlers_cut_transaction_is_run_again_with_one_effect(
         eventually(lambda: db.row(task_id).status == Status.COMPLETED)
         worker.stop()
     assert db.effects() == ["once"]
+
+
+def test_a_connection_that_broke_between_two_handlers_costs_no_attempt(
+    proxied: Engine, proxy: TcpProxy, db: Database, queue: TaskQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_scope, "TRUSTED", 0.0)
+
+    @queue.task
+    def work(context: TaskContext) -> None:
+        context.session.add(Effect(task_id=str(context.task.id)))
+
+    first = db.put(work)
+    worker = Worker(queue, proxied)
+    with running(worker):
+        eventually(lambda: db.row(first).status == Status.COMPLETED)
+        proxy.set_mode("cut")
+        proxy.set_mode("ok")
+        second = db.put(work)
+        eventually(lambda: db.row(second).status not in (Status.NEW, Status.RUNNING))
+        worker.stop()
+    assert (db.row(second).status, db.row(second).attempt) == (Status.COMPLETED, 1)
