@@ -17,6 +17,7 @@ from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.states import TERMINAL, Status
+from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LONGEST_SLEEP = 1.0
 """Seconds: a task scheduled meanwhile for the next moment is promoted at most this late."""
 
 SHORTEST_SLEEP = 0.02
-"""Seconds: while another worker promotes, the next due time is past; looking without a pause would load the server."""
+"""Seconds: while another worker promotes, the next due time is past; the pause doubles as long as that lasts."""
 
 JITTER = 0.05
 """Seconds by which workers that wait for the same due time are spread."""
@@ -65,6 +66,7 @@ class Maintenance:
         self._on_due = on_due
         self._uniform = uniform
         self._claim_was_empty = asyncio.Event()
+        self._left_to_another = Backoff(SHORTEST_SLEEP, LONGEST_SLEEP)
 
     def claim_was_empty(self) -> None:
         """A claim returned nothing: look for lost tasks before the next turn."""
@@ -155,8 +157,14 @@ class Maintenance:
 
     async def _promote_turn(self) -> None:
         next_due = await self.promote()
-        wait = LONGEST_SLEEP if next_due is None else min(max(next_due, SHORTEST_SLEEP), LONGEST_SLEEP)
-        await asyncio.sleep(wait + self._uniform(0.0, JITTER))
+        await asyncio.sleep(self._pause(next_due) + self._uniform(0.0, JITTER))
+
+    def _pause(self, next_due: float | None) -> float:
+        """Seconds until the next look."""
+        if next_due is not None and next_due <= 0:
+            return self._left_to_another.delay()
+        self._left_to_another.reset()
+        return LONGEST_SLEEP if next_due is None else min(max(next_due, SHORTEST_SLEEP), LONGEST_SLEEP)
 
     async def _prune_turn(self) -> None:
         await self.prune()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ from sa_taskqueue.states import Status
 from sa_taskqueue.store import TaskStore
 from sa_taskqueue.worker import maintenance as module
 from sa_taskqueue.worker.maintenance import Maintenance
-from tests.support import eventually
+from tests.support import TIMEOUT, eventually
 from tests.worker.support import Database
 
 DAY = timedelta(days=1)
@@ -180,6 +180,39 @@ async def test_running_it_promotes_takes_over_on_demand_and_survives_a_failure(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_the_looks_become_rare_while_another_worker_promotes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def another_one_does() -> float:
+        return -1.0
+
+    pauses: list[float] = []
+    looked = asyncio.Event()
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 12:
+            looked.set()
+            await asyncio.Event().wait()
+
+    maintenance = scene.make()
+    monkeypatch.setattr(maintenance, "promote", another_one_does)
+    monkeypatch.setattr(module, "asyncio", SleepsBy(note))
+    running = asyncio.ensure_future(maintenance._forever("promotion", maintenance._promote_turn))
+    await asyncio.wait_for(looked.wait(), TIMEOUT)
+    running.cancel()
+
+    assert pauses[0] < 0.1
+    assert min(pauses[8:]) > 0.5
+
+
+class SleepsBy:
+    """The part of asyncio that a turn uses, with another sleep."""
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self.sleep = sleep
 
 
 def _as_scheduled(scene: Scene) -> Any:
