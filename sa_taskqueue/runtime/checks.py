@@ -10,8 +10,10 @@ from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import (
     AutocommitEngine,
+    DatabaseBusy,
     InMemoryDatabase,
     InvalidSetting,
+    QueueDatabaseError,
     ReadOnlyDatabase,
     ServerUnreachable,
 )
@@ -54,10 +56,14 @@ def refuse_memory(connection: Connection, adapter: Adapter) -> None:
         raise InMemoryDatabase(url=_shown(connection.engine.url))
 
 
-def not_started(engine: Engine, error: Exception) -> ServerUnreachable | ReadOnlyDatabase:
+def not_started(engine: Engine, error: Exception) -> QueueDatabaseError:
     """The error for a start that got no connection, or one whose first statements (events of the engine) failed."""
-    if adapter_for(engine.dialect).classify(error) is ErrorKind.READ_ONLY:
+    adapter = adapter_for(engine.dialect)
+    kind = adapter.classify(error)
+    if kind is ErrorKind.READ_ONLY:
         return ReadOnlyDatabase()
+    if kind is ErrorKind.BUSY or (adapter.single_writer and isinstance(error, TimeoutError)):
+        return DatabaseBusy()
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     return ServerUnreachable(url=_shown(engine.url), reason=reason)
 

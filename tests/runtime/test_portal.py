@@ -6,13 +6,22 @@ import socket
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, text
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, StaticPool
 
-from sa_taskqueue.exceptions import AutocommitEngine, InMemoryDatabase, InvalidSetting, ServerUnreachable
+from sa_taskqueue.exceptions import (
+    AutocommitEngine,
+    DatabaseBusy,
+    InMemoryDatabase,
+    InvalidSetting,
+    ServerUnreachable,
+)
+from sa_taskqueue.runtime import portal as portal_module
 from sa_taskqueue.runtime.checks import UNLIMITED, pool_capacity
 from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.session import sqlite
+from sa_taskqueue.session.sqlite import sqlite_engine
 
 
 def one(connection: Connection) -> int:
@@ -85,6 +94,23 @@ async def test_an_unreachable_server_is_a_clear_error_without_the_password(url: 
         await started(engine)
     assert "secret" not in str(caught.value)
     assert str(port) in str(caught.value)
+
+
+@pytest.mark.servers("sqlite")
+@pytest.mark.parametrize("first", ["SQLite gives up", "the start gives up"])
+async def test_a_file_that_another_transaction_has_locked_is_busy_not_unreachable(
+    first: str, url: URL, tables: MetaData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if first == "SQLite gives up":
+        monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.1)
+    else:
+        monkeypatch.setattr(portal_module, "OPERATION_TIMEOUT", 0.1)
+    other = sqlite_engine(url)
+    engine = sqlite_engine(url)
+    with other.begin(), pytest.raises(DatabaseBusy):
+        await started(engine)
+    engine.dispose()
+    other.dispose()
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
