@@ -178,7 +178,9 @@ class Finisher:
             if settlement.id in changed or not certain:
                 self._count(ended, settlement)
         if certain and len(changed) < len(batch):
-            self._lost([ended.task for ended in batch if ended.task.claimed.id not in changed])
+            refused = [ended.task for ended in batch if ended.task.claimed.id not in changed]
+            # What the renewal has lost, or the watchdog given up, is counted there.
+            self._lost([task for task in refused if not task.lost])
 
     async def _settle_refused(self, ended: Ended, error: DBAPIError) -> None:
         """FAILED with a plain error, because the outcome itself cannot be stored; if not even that, the lease ends."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import LeaseLost
 from sa_taskqueue.runtime.side import SideLane
 from sa_taskqueue.store import TaskStore
@@ -131,7 +132,7 @@ class Parts:
         executor = Executor(
             self.outcomes,
             lambda task: WorkUnit(self.connections, self.reservation, self.held, task),
-            extender(self.finish_lane, self.reservation, self.held),
+            extender(self.finish_lane, self.reservation, self.held, self._counts),
             async_engine=portal.is_async,
             stopping=self._callbacks.stopping,
         )
@@ -151,7 +152,7 @@ class Parts:
             self.lanes[name] = lane
 
 
-def extender(lane: Lane, reservation: Reservation, held: HeldTasks) -> Extend:
+def extender(lane: Lane, reservation: Reservation, held: HeldTasks, counts: Counts) -> Extend:
     """What `context.extend` does: renew at once, and by the longer lease from then on."""
 
     async def extend(task: HeldTask, seconds: float) -> None:
@@ -165,7 +166,9 @@ def extender(lane: Lane, reservation: Reservation, held: HeldTasks) -> Extend:
         pair = (claimed.id, claimed.epoch)
         extended, standing = await lane.run_repeatable(reservation.renew, [pair], lease=lease)
         if claimed.id not in extended | standing:
-            held.mark_lost(claimed.id)
+            if held.mark_lost(claimed.id) is not None:
+                counts.lost += 1
+                telemetry.emit(telemetry.LeasesLost((claimed.id,)))
             raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
         held.renewed(extended, sent_at + lease - safety_margin(lease))
 

@@ -180,6 +180,16 @@ async def test_what_is_not_held_any_more_is_lost() -> None:
     assert (bench.counts.completed, bench.counts.lost, len(bench.held)) == (1, 1, 0)
 
 
+async def test_what_the_renewal_has_lost_is_not_counted_again() -> None:
+    bench = Bench()
+    task = bench.task()
+    bench.reservation.gone.add(task.claimed.id)
+    assert bench.held.mark_lost(task.claimed.id)
+    async with running(bench):
+        bench.finisher.add(task, completed(task))
+    assert (bench.counts.completed, bench.counts.lost, len(bench.held)) == (0, 0, 0)
+
+
 async def test_a_task_that_is_being_finished_cannot_be_marked_lost() -> None:
     bench = Bench()
     task = bench.task()
