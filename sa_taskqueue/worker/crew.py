@@ -87,6 +87,7 @@ class Crew:
             crew = cls(queue, portal, reservation, settings, counts, stop)
             with named_errors(queue.table, portal.sync_engine):
                 await crew._parts.claim_lane.run(crew._parts.store.check_schema)
+                await portal.open_lanes()
                 yield crew
         finally:
             await portal.aclose()
@@ -170,7 +171,9 @@ class Crew:
     async def _anything_due(self) -> bool:
         """Whether a task is free, after all that can become so. A read: a claim leaves out what is locked just now."""
         await self._parts.maintenance.take_over()
-        await self._parts.maintenance.promote()
+        next_due = await self._parts.maintenance.promote()
+        if next_due is not None and next_due <= 0:
+            return True  # another worker is promoting it just now, and may serve other queues
         table, names = self._queue.table, self._parts.lanes
 
         def look(connection: Connection) -> bool:
