@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
 
+_LONGEST_DELAY = 36_525 * 86_400.0
+"""A hundred years, as for `run_after`: MySQL's clock plus more is NULL, PostgreSQL's an error."""
+
 
 class Status(enum.StrEnum):
     """Where a task stands; the value is what the column holds."""
@@ -57,7 +60,7 @@ class Retry(Outcome):
 
     def __init__(self, after: timedelta | float | None = None, reason: str = "") -> None:
         super().__init__(after, reason)
-        self.after = None if after is None else _seconds(after)
+        self.after = None if after is None else delay_seconds(after)
         self.reason = reason
 
 
@@ -66,7 +69,7 @@ class Snooze(Outcome):
 
     def __init__(self, after: timedelta | float) -> None:
         super().__init__(after)
-        self.after = _seconds(after)
+        self.after = delay_seconds(after)
 
 
 class Cancel(Outcome):
@@ -85,7 +88,10 @@ class Fail(Outcome):
         self.reason = reason
 
 
-def _seconds(after: timedelta | float) -> float:
-    """Seconds from now; less than none is none, because a handler that ran long often asks for the past."""
+def delay_seconds(after: timedelta | float) -> float:
+    """Seconds from now that every database can add to its clock.
+
+    Less than none is none, because a handler that ran long often asks for the past; NaN is none as well.
+    """
     seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)
-    return seconds if seconds > 0 else 0.0
+    return min(seconds, _LONGEST_DELAY) if seconds > 0 else 0.0

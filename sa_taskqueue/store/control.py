@@ -14,6 +14,7 @@ from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.models.keys import unique_hash
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.reading import converter, raw, shown
 
 REVIVABLE = frozenset({Status.FAILED, Status.CANCELLED})
 WAITING = frozenset({Status.NEW, Status.SCHEDULED})
@@ -29,9 +30,12 @@ class Choice(NamedTuple):
 
 ALL = Choice()
 
+_MOMENTS = ("scheduled_at", "created_at", "finished_at", "reserved_until")
+"""Read as the driver gives them: SQLite keeps any text in them, and one that is no time must not hide all rows."""
+
 
 class TaskRow(NamedTuple):
-    """A task as it stands. `error` is JSON text, the datetimes are aware UTC."""
+    """A task as it stands. `error` is JSON text, the datetimes are aware UTC; one that cannot be read is None."""
 
     id: uuid.UUID
     queue: str
@@ -42,8 +46,8 @@ class TaskRow(NamedTuple):
     max_attempts: int
     crashes: int
     epoch: int
-    scheduled_at: dt.datetime
-    created_at: dt.datetime
+    scheduled_at: dt.datetime | None
+    created_at: dt.datetime | None
     finished_at: dt.datetime | None
     reserved_until: dt.datetime | None
     reserved_by: str | None
@@ -71,11 +75,15 @@ def list_tasks(
     limit: int = 50,
 ) -> list[TaskRow]:
     """Up to `limit` tasks, the newest first; `before` is the last id of the page before. No statuses: all."""
-    statement = select(*(table.c[name] for name in TaskRow._fields)).where(*_chosen(table, choice, statuses))
+    columns = (raw(table.c[name]) if name in _MOMENTS else table.c[name] for name in TaskRow._fields)
+    statement = select(*columns).where(*_chosen(table, choice, statuses))
     if before is not None:
         statement = statement.where(table.c.id < before)
     rows = connection.execute(statement.order_by(table.c.id.desc()).limit(limit))
-    return [TaskRow(*row) for row in rows]
+    moments = {name: converter(table.c[name].type, connection.dialect) for name in _MOMENTS}
+    return [
+        TaskRow(*row)._replace(**{name: shown(moments[name], getattr(row, name)) for name in _MOMENTS}) for row in rows
+    ]
 
 
 def get(connection: Connection, table: Table, task_id: uuid.UUID) -> TaskRow | None:

@@ -30,6 +30,14 @@ def converter(type_: TypeEngine[Any], dialect: Dialect) -> Converter | None:
     return type_.dialect_impl(dialect).result_processor(dialect, None)
 
 
+def shown(convert: Converter | None, value: Any) -> Any:
+    """The Python value to show to people, None for one that cannot be read: it must not hide the other rows."""
+    try:
+        return value if convert is None else convert(value)
+    except _UNREADABLE:
+        return None
+
+
 class Unreadable(NamedTuple):
     """A row that cannot be converted: its id as the driver gave it, and why."""
 

@@ -20,12 +20,12 @@ _MAX_HISTORY_MESSAGE = 200
 _MAX_FRAMES = 50
 
 
-def record(code: str, error: BaseException | None, attempt: int, *, message: str | None = None) -> dict[str, Any]:
-    """One error as it is stored; `at` is this machine's clock, for people to read."""
+def record(code: str, error: BaseException | None, attempt: int, *, message: object = None) -> dict[str, Any]:
+    """One error as it is stored; `at` is this machine's clock, for people to read. Any object may be the message."""
     return {
         "code": code,
         "type": "" if error is None else storable(type(error).__qualname__),
-        "message": trim(describe(error) if message is None else message, MAX_MESSAGE),
+        "message": trim(describe(error if message is None else message), MAX_MESSAGE),
         "traceback": "" if error is None else trim_start(trace(error), MAX_TRACEBACK),
         "attempt": attempt,
         "at": dt.datetime.now(dt.UTC).isoformat(),
@@ -44,8 +44,8 @@ def extend(history: str | None, entry: dict[str, Any]) -> str:
     return dump([*_read(history)[-(MAX_HISTORY - 1) :], short])
 
 
-def describe(error: BaseException | None) -> str:
-    """The error's own text; an exception whose `__str__` fails is named by its type."""
+def describe(error: object) -> str:
+    """The error's own text; one whose `__str__` fails is named by its type."""
     if error is None:
         return ""
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue import codec
-from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
+from sa_taskqueue.retry import exponential
+from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status, delay_seconds
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker import errors
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskDefinition
     from sa_taskqueue.store import Claimed
 
+logger = logging.getLogger("sa_taskqueue.worker")
+
+DEFAULT_POLICY = exponential()
 
 Entry = dict[str, Any]
 """One error as `errors.record` makes it."""
@@ -84,7 +89,7 @@ class Outcomes:
     def _by_policy(
         self, claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException, entry: Entry
     ) -> Settlement:
-        delay = definition.retry.delay(claimed.attempt, error, claimed.max_attempts)
+        delay = _delay(claimed, definition, error)
         return self._failed(claimed, entry) if delay is None else self._again(claimed, delay, entry)
 
     def _again(
@@ -126,3 +131,15 @@ class Outcomes:
             errors=history,
             delete=status in self._deleted,
         )
+
+
+def _delay(claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException) -> float | None:
+    """What the policy says, as a number that can be stored; a policy of the user's own may have any bug in it."""
+    if claimed.attempt >= claimed.max_attempts:
+        return None
+    try:
+        delay = definition.retry.delay(claimed.attempt, error, claimed.max_attempts)
+        return None if delay is None else delay_seconds(delay)
+    except Exception:
+        logger.exception("the retry policy of %s failed; the default one decides", claimed.name)
+        return DEFAULT_POLICY.delay(claimed.attempt, error, claimed.max_attempts)
