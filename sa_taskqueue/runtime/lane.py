@@ -75,6 +75,24 @@ class Lane:
         def step(connection: Connection) -> R:
             return transact(connection, self._adapter, operation, *args, **kwargs)
 
+        return await self._call(step)
+
+    async def open(self) -> None:
+        """Connect now instead of at the first operation."""
+        await self._call(Connection.rollback)
+
+    def kind_of(self, error: DBAPIError | OSError) -> ErrorKind:
+        """The kind of a failed attempt; whatever happens before there is a connection counts as a lost one."""
+        if isinstance(error, OSError) or not self._link.is_open:
+            return ErrorKind.DISCONNECT
+        return self._adapter.classify(error)
+
+    async def aclose(self) -> None:
+        """Close the connection. It does not go back to the pool, because it carries the worker's settings."""
+        async with self._one_at_a_time:
+            await self._link.close()
+
+    async def _call(self, step: Callable[[Connection], R]) -> R:
         async with self._one_at_a_time:
             try:
                 return await self._link.call(step, self.timeout)
@@ -91,17 +109,6 @@ class Lane:
                 if self.kind_of(error) is ErrorKind.DISCONNECT:
                     await self._link.discard()
                 raise
-
-    def kind_of(self, error: DBAPIError | OSError) -> ErrorKind:
-        """The kind of a failed attempt; whatever happens before there is a connection counts as a lost one."""
-        if isinstance(error, OSError) or not self._link.is_open:
-            return ErrorKind.DISCONNECT
-        return self._adapter.classify(error)
-
-    async def aclose(self) -> None:
-        """Close the connection. It does not go back to the pool, because it carries the worker's settings."""
-        async with self._one_at_a_time:
-            await self._link.close()
 
     async def _wait_or_raise(self, error: DBAPIError | OSError, failures: Failures) -> None:
         kind = self.kind_of(error)

@@ -63,6 +63,11 @@ class Portal:
         self._lanes.append(lane)
         return lane
 
+    async def open_lanes(self) -> None:
+        """Connect all lanes: later, others may hold every connection that the pool gives."""
+        for lane in self._lanes:
+            await lane.open()
+
     async def aclose(self) -> None:
         """Close the connections of all lanes."""
         while self._lanes:

@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, update
+from sqlalchemy import URL, Engine, create_engine, update
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.context import TaskContext
@@ -18,6 +18,7 @@ from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.retry import fixed, never
 from sa_taskqueue.states import Complete, Snooze, Status
 from sa_taskqueue.worker import Worker
+from tests.models import Effect
 from tests.support import eventually
 from tests.worker.support import Database, drain, running
 
@@ -322,3 +323,23 @@ def test_annotations_nobody_can_resolve_are_refused_at_the_start(
         return
     with pytest.raises(InvalidHandler):
         drain(Worker(queue, engine, drain=True))
+
+
+@pytest.mark.servers("postgresql", "mysql", "mariadb")
+def test_handlers_that_take_the_whole_pool_do_not_end_the_worker(url: URL, db: Database, queue: TaskQueue) -> None:
+    engine = create_engine(url, pool_size=4, max_overflow=0, pool_timeout=0.2)
+    holding = threading.Event()
+
+    @queue.task(retry=fixed(0), max_attempts=1000)
+    def work(context: TaskContext, n: int) -> None:
+        context.session.add(Effect(task_id=str(context.task.id), note=str(n)))
+        context.session.flush()
+        if not holding.is_set():
+            holding.set()
+            eventually(lambda: worker.counts.retried)
+
+    db.put_many(work, 4)
+    worker = Worker(queue, engine, queues={"default": 4}, drain=True)
+    drain(worker)
+    assert db.effects() == ["0", "1", "2", "3"]
+    engine.dispose()
