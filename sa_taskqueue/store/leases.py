@@ -57,7 +57,7 @@ class Leases:
         if not missing:
             return Renewed(extended, set())
         rows = connection.execute(self._standing, {"ids": list(missing)})
-        return Renewed(extended, {task for task, epoch in rows if missing[task] == epoch})
+        return Renewed(extended, {row.id for row in rows if missing[row.id] == row.epoch})
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:
         """Give back, the attempt not counted: NEW at once, or SCHEDULED after ``delay`` seconds."""
