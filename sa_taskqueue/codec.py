@@ -31,7 +31,8 @@ _SUPPORTED = (
 )
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
-_encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# What goes around in a circle has been found by its depth before.
+_encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
 def _refuse_constant(name: str) -> Any:

@@ -113,8 +113,8 @@ class Arguments:
             bound[name] = value
         if not self._required <= bound.keys():
             raise self._misfit(args, kwargs)
-        for name, value in bound.items():
-            if value is None and name in self._not_none:
+        for name in self._not_none:
+            if name in bound and bound[name] is None:
                 raise InvalidArguments(
                     name=self._name,
                     reason=f"{name} is None, but its annotation does not allow that. If it is the key of a new object, "

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from sa_taskqueue.definitions import NewTask
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed
@@ -17,7 +18,7 @@ from sa_taskqueue.store.inserts import insert_many
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.definitions import BoundTask, TaskDefinition
 
 Arguments = Mapping[str, Any]
 
@@ -52,7 +53,7 @@ def enqueue_many(
     same TaskQueue). It writes to the database at once, after a flush, so it is awaited on an AsyncSession; no rows
     enter the session. For a unique key that is taken the id is that of the task that holds it.
     """
-    tasks = [task.new(**item) if isinstance(item, Mapping) else item for item in arguments]
+    tasks = [item if isinstance(item, NewTask) else task.new(**item) for item in arguments]
     if is_async(session):
         return async_session(cast("AsyncTarget", session)).run_sync(write_many, task, tasks)
     return write_many(sync_session(session), task, tasks)

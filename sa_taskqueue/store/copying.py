@@ -7,7 +7,9 @@ INSERT is pipelined already (measured 2026-11-30: 37,000 to 49,000 rows/s, psyco
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
@@ -22,7 +24,6 @@ COPY_THRESHOLD = 50
 """
 
 _ROWS_PER_BLOCK = 500
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 Row = dict[str, Any]
 
@@ -37,14 +38,18 @@ def takes_copy(connection: Connection, table: Table) -> bool:
     return hasattr(cursor, "copy")
 
 
-def copy_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Store rows of the same keys."""
+def copy_rows(connection: Connection, table: Table, rows: Iterator[Row]) -> None:
+    """Store rows, at least one, of the same keys.
+
+    They are made as they are sent: 20,000 dicts held at once cost the garbage collector 0.05 s (2026-11-30).
+    """
     # A statement through SQLAlchemy first: it sends the BEGIN or SAVEPOINT that is still owed.
     connection.execute(select(1))
-    statement = _statement(connection, table, tuple(rows[0]))
+    first = next(rows)
+    statement = _statement(connection, table, tuple(first))
     driver_errors = connection.dialect.loaded_dbapi.Error
     try:
-        _send(connection, statement, _blocks(rows))
+        _send(connection, statement, _blocks(chain([first], rows)))
     except driver_errors as error:
         raise DBAPIError.instance(statement, None, error, driver_errors, dialect=connection.dialect) from error
 
@@ -78,15 +83,17 @@ async def _send_async(driver: Any, statement: str, blocks: Iterator[str]) -> Non
             await copy.write(block)
 
 
-def _blocks(rows: Sequence[Row]) -> Iterator[str]:
+def _blocks(rows: Iterator[Row]) -> Iterator[str]:
     """The rows in COPY's text format: a line each, tabs between the fields."""
-    for start in range(0, len(rows), _ROWS_PER_BLOCK):
-        yield "".join("\t".join(map(_field, row.values())) + "\n" for row in rows[start : start + _ROWS_PER_BLOCK])
+    while block := "".join("\t".join(map(_field, row.values())) + "\n" for row in islice(rows, _ROWS_PER_BLOCK)):
+        yield block
 
 
 def _field(value: Any) -> str:
     if value is None:
         return "\\N"
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
+    if isinstance(value, str):  # four replacements take a quarter of the time of one translate() (2026-11-30)
+        return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    if isinstance(value, uuid.UUID):
+        return value.hex
     return value.isoformat() if isinstance(value, dt.datetime) else str(value)

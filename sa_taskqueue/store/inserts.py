@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Table, insert
 
 from sa_taskqueue.store.copying import COPY_THRESHOLD, copy_rows, takes_copy
-from sa_taskqueue.store.new_rows import NewTask, row_values
+from sa_taskqueue.store.new_rows import NewTask, each_row, row_values
 from sa_taskqueue.store.unique import insert_all_unique
 
 
@@ -26,8 +26,7 @@ def insert_many(connection: Connection, table: Table, tasks: Sequence[NewTask]) 
 
 
 def _insert_plain(connection: Connection, table: Table, tasks: Sequence[NewTask]) -> None:
-    rows = row_values(connection, tasks)
-    if len(rows) >= COPY_THRESHOLD and takes_copy(connection, table):
-        copy_rows(connection, table, rows)
+    if len(tasks) >= COPY_THRESHOLD and takes_copy(connection, table):
+        copy_rows(connection, table, each_row(connection, tasks))
     else:
-        connection.execute(insert(table), rows)
+        connection.execute(insert(table), row_values(connection, tasks))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, select, type_coerce
@@ -53,14 +53,19 @@ def database_now(connection: Connection) -> dt.datetime:
 
 
 def row_values(connection: Connection, tasks: Sequence[NewTask]) -> list[dict[str, Any]]:
-    """The values of each row, the same columns in all of them, so that one statement inserts them all.
+    """The values of the rows; see `each_row`."""
+    return list(each_row(connection, tasks))
+
+
+def each_row(connection: Connection, tasks: Sequence[NewTask]) -> Iterator[dict[str, Any]]:
+    """Make the values of each row, the same columns in all of them, so that one statement inserts them all.
 
     The clock's columns are left to the database, unless a task is to run later: then `scheduled_at` stands in each row.
     """
     if all(task.run_at is None and task.delay is None for task in tasks):
-        return [_values(task, Status.NEW) for task in tasks]
+        return (_values(task, Status.NEW) for task in tasks)
     now = database_now(connection)
-    return [_scheduled(task, now) for task in tasks]
+    return (_scheduled(task, now) for task in tasks)
 
 
 def _scheduled(task: NewTask, now: dt.datetime) -> dict[str, Any]:
