@@ -19,7 +19,7 @@ from sa_taskqueue.states import Status
 from sa_taskqueue.store.control import Choice, list_tasks
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
-from sa_taskqueue.worker.parts import Callbacks, Parts, call_soon
+from sa_taskqueue.worker.parts import LANES, Callbacks, Parts, call_soon
 from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from sa_taskqueue.worker.settings import WorkerSettings
 
 logger = logging.getLogger("sa_taskqueue.worker")
-
-LANES = 3
-"""Connections a worker holds from the engine's pool beside those of handlers: claim, finish, maintenance."""
 
 DUE = frozenset({Status.NEW})
 

@@ -126,9 +126,14 @@ class Finisher:
                 self._written.set()
             self._all_written.set()
 
+    @property
+    def behind(self) -> bool:
+        """Whether so many ends wait to be written that nothing more is to be claimed."""
+        return self.pending > BACKLOG * self._batch
+
     async def caught_up(self) -> None:
-        """Return when few enough ends wait to be written: claiming must not outrun the finishes."""
-        while self.pending > BACKLOG * self._batch:
+        """Return when few enough ends wait to be written."""
+        while self.behind:
             self._written.clear()
             await self._written.wait()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import LeaseLost
+from sa_taskqueue.runtime.checks import pool_capacity
 from sa_taskqueue.runtime.side import SideLane
 from sa_taskqueue.store import TaskStore
 from sa_taskqueue.worker.backoff import Backoff
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from sa_taskqueue.runtime.portal import Portal
     from sa_taskqueue.worker.counts import Counts
     from sa_taskqueue.worker.settings import WorkerSettings
+
+LANES = 3
+"""Connections a worker holds from the engine's pool beside those of handlers: claim, finish, maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,12 @@ class Parts:
         reservation.bind(self.store, portal.adapter, lease=settings.lease, by=settings.name)
         self.held = HeldTasks()
         self.outcomes = Outcomes(queue.retention)
-        self.connections = WorkConnections(portal.sync_engine, portal.adapter, is_async=portal.is_async)
+        self.connections = WorkConnections(
+            portal.sync_engine,
+            portal.adapter,
+            is_async=portal.is_async,
+            at_most=pool_capacity(portal.sync_engine.pool) - LANES,
+        )
         self.claim_lane = portal.lane("claim")
         # One writer at a time anyway: two lanes would only wait for each other in SQLite's busy handler.
         self.finish_lane = self.claim_lane if portal.adapter.single_writer else portal.lane("finish")

@@ -85,9 +85,9 @@ class QueueLane:
             if not limit:
                 await self._wanting.wait()
                 continue
-            await self._finisher.caught_up()
-            if self._stopping:
-                return
+            if self._finisher.behind:
+                await self._finisher.caught_up()
+                continue
             self._hint.clear()
             tasks = await self._claim(limit)
             if len(tasks) < limit:

@@ -56,11 +56,11 @@ class WorkSession(TaskSession):
         return super().connection(bind_arguments, execution_options)
 
 
-class Turn(Protocol):
-    """Whose turn it is to write, where a write transaction excludes all others."""
+class Turns(Protocol):
+    """How many handlers may have a transaction at once; the others wait their turn."""
 
     def acquire(self) -> object:
-        """Wait for the turn."""
+        """Wait for a turn."""
         ...
 
     def release(self) -> None:
@@ -68,36 +68,38 @@ class Turn(Protocol):
         ...
 
 
-class LoopTurn:
-    """A turn among async handlers: waiting for it must not block the loop on which the holder runs."""
+class LoopTurns:
+    """Turns of async handlers: waiting for one must not block the loop on which the others run."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
         import asyncio
 
-        self._lock = asyncio.Lock()
+        self._turns = asyncio.Semaphore(at_once)
 
     def acquire(self) -> object:
-        """Wait for the turn; called inside SQLAlchemy's greenlet."""
+        """Wait for a turn; called inside SQLAlchemy's greenlet."""
         from sqlalchemy.util import await_only
 
-        return await_only(self._lock.acquire())
+        return await_only(self._turns.acquire())
 
     def release(self) -> None:
         """Pass the turn on."""
-        self._lock.release()
+        self._turns.release()
 
 
 class WorkConnections:
     """Connections for handlers' transactions, kept between tasks: to set READ COMMITTED costs 0.9 to 2.3 ms per
     checkout on MySQL. The timeouts of the worker's own connections are not set here: a handler may wait.
+
+    No more than `at_most` are taken: who waits in the pool instead of here is not told of a kept one that is idle, and
+    fails in the end. Where a write transaction excludes all others there is one.
     """
 
-    def __init__(self, engine: Engine, adapter: Adapter, *, is_async: bool) -> None:
+    def __init__(self, engine: Engine, adapter: Adapter, *, is_async: bool, at_most: int) -> None:
         self.adapter = adapter
         self.is_async = is_async
-        self.turn: Turn | None = None
-        if adapter.single_writer:
-            self.turn = LoopTurn() if is_async else threading.Lock()
+        at_once = 1 if adapter.single_writer else max(1, at_most)
+        self.turns: Turns = LoopTurns(at_once) if is_async else threading.Semaphore(at_once)
         self._engine = engine
         self._idle: deque[tuple[Connection, float]] = deque()
 
@@ -187,16 +189,15 @@ class WorkUnit:
     def connection(self) -> Connection:
         """The connection, in its transaction; taken at the first call."""
         if self._connection is None:
-            turn = self._connections.turn
-            if turn is not None:
-                turn.acquire()
+            turns = self._connections.turns
+            turns.acquire()
             try:
                 self._connection = self._begun()
             except BaseException:
-                if turn is not None:
-                    turn.release()
+                turns.release()
                 raise
-            self._held.owns_write_lock = turn is not None
+            if self._connections.adapter.single_writer:
+                self._held.owns_write_lock = True
         return self._connection
 
     def complete(self, settlement: Settlement) -> None:
@@ -208,11 +209,13 @@ class WorkUnit:
         connection = self.connection()
         try:
             self._flush()
-            if self._task.lost or not self._reservation.settle(connection, [settlement]):
+            if self._task.lost or not self._settled(connection, settlement):
                 raise LeaseLost(id=settlement.id, epoch=settlement.epoch)
             point("complete.before_commit")
             self._commit(connection)
-        except BaseException:
+        except BaseException as error:
+            # After an unanswered COMMIT the row may be finished: a renewal that misses it has not lost it.
+            self._task.finishing = isinstance(error, CommitUnknown)
             self.undo()
             raise
         point("complete.after_commit")
@@ -244,6 +247,10 @@ class WorkUnit:
             raise
         return connection
 
+    def _settled(self, connection: Connection, settlement: Settlement) -> bool:
+        """Whether the outcome is written, for a task that nobody has declared lost meanwhile."""
+        return bool(self._reservation.settle(connection, [settlement])) and self._held.finish(self._task)
+
     def _flush(self) -> None:
         if self._session is not None:
             self._session.commit()
@@ -260,10 +267,9 @@ class WorkUnit:
     def _end(self, connection: Connection) -> None:
         self._connection = None
         self._connections.give(connection)
-        turn = self._connections.turn
-        if turn is not None:
+        if self._connections.adapter.single_writer:
             self._held.owns_write_lock = False
-            turn.release()
+        self._connections.turns.release()
 
 
 MakeUnit = Callable[["HeldTask"], WorkUnit]

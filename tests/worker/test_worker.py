@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import json
 import threading
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 from sqlalchemy import URL, Engine, create_engine, update
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.context import TaskContext
@@ -326,20 +329,50 @@ def test_annotations_nobody_can_resolve_are_refused_at_the_start(
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
-def test_handlers_that_take_the_whole_pool_do_not_end_the_worker(url: URL, db: Database, queue: TaskQueue) -> None:
-    engine = create_engine(url, pool_size=4, max_overflow=0, pool_timeout=0.2)
-    holding = threading.Event()
+def test_a_handler_that_empties_the_pool_does_not_end_the_worker(url: URL, db: Database, queue: TaskQueue) -> None:
+    engine = create_engine(url, pool_size=5, max_overflow=0, pool_timeout=0.1)
 
-    @queue.task(retry=fixed(0), max_attempts=1000)
-    def work(context: TaskContext, n: int) -> None:
+    @queue.task(queue="other")
+    def other() -> None: ...
+
+    @queue.task
+    def greedy() -> None:
+        with contextlib.ExitStack() as taken:
+            with contextlib.suppress(PoolTimeout):
+                while True:
+                    taken.enter_context(engine.connect())
+            other_id = db.put(other)
+            eventually(lambda: db.row(other_id).status == Status.COMPLETED)
+
+    db.put(greedy)
+    drain(Worker(queue, engine, queues={"default": 1, "other": 1}, drain=True))
+    assert set(db.statuses()) == {Status.COMPLETED}
+    engine.dispose()
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.servers("postgresql", "mysql", "mariadb")
+def test_handlers_sessions_wait_for_each_other_where_the_pool_is_small(
+    async_engine: Any, db: Database, queue: TaskQueue, is_async: bool
+) -> None:
+    """In the pool they would wait in vain for a connection that goes back to the worker, and lose an attempt."""
+    url = async_engine.url if is_async else db.engine.url
+    make = create_async_engine if is_async else create_engine
+    engine = make(url, pool_size=4, max_overflow=0, pool_timeout=0.1)
+
+    @queue.task
+    def in_thread(context: TaskContext, n: int) -> None:
         context.session.add(Effect(task_id=str(context.task.id), note=str(n)))
         context.session.flush()
-        if not holding.is_set():
-            holding.set()
-            eventually(lambda: worker.counts.retried)
+        context.lost.wait(0.3)
 
-    db.put_many(work, 4)
-    worker = Worker(queue, engine, queues={"default": 4}, drain=True)
-    drain(worker)
+    @queue.task
+    async def on_loop(context: TaskContext, n: int) -> None:
+        context.async_session.add(Effect(task_id=str(context.task.id), note=str(n)))
+        await context.async_session.flush()
+        await asyncio.to_thread(context.lost.wait, 0.3)
+
+    ids = db.put_many(on_loop if is_async else in_thread, 4)
+    drain(Worker(queue, engine, queues={"default": 4}, drain=True))
     assert db.effects() == ["0", "1", "2", "3"]
-    engine.dispose()
+    assert [row.attempt for row in db.rows(ids)] == [1, 1, 1, 1]
