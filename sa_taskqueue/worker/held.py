@@ -117,6 +117,12 @@ class HeldTasks:
                 if task is not None and task.deadline < until:
                     task.deadline = until
 
+    def finish(self, task: HeldTask) -> bool:
+        """From here on a renewal that does not find the row has not lost the task. False: it is lost already."""
+        with self._lock:
+            task.finishing = not task.lost
+            return task.finishing
+
     def mark_lost(self, task_id: UUID) -> HeldTask | None:
         """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was lost before."""
         with self._lock:
