@@ -1,6 +1,6 @@
 """How a worker holds the tasks it took: one strategy per module, all behind `Reservation`."""
 
-from sa_taskqueue.reservation.base import Pair, Reservation
+from sa_taskqueue.reservation.base import Reservation
 from sa_taskqueue.reservation.lease import Lease
 
-__all__ = ["Lease", "Pair", "Reservation"]
+__all__ = ["Lease", "Reservation"]

@@ -10,10 +10,7 @@ from sqlalchemy import Connection
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
-    from sa_taskqueue.store import Claimed, Renewed, Settlement, TaskStore
-
-Pair = tuple[UUID, int]
-"""A held task as every guarded write names it: (id, epoch)."""
+    from sa_taskqueue.store import Claimed, Pair, Renewed, Settlement, TaskStore
 
 
 class Reservation(Protocol):

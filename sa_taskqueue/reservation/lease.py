@@ -8,11 +8,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from sa_taskqueue.reservation.base import Pair
-
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
-    from sa_taskqueue.store import Claimed, ClaimMemory, Renewed, Settlement, TaskStore
+    from sa_taskqueue.store import Claimed, ClaimMemory, Pair, Renewed, Settlement, TaskStore
 
 
 class Lease:

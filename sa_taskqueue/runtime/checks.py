@@ -82,11 +82,11 @@ def _driver_autocommit(connection: Connection) -> bool:
     with connection.begin():
         driver = connection.connection.driver_connection
         in_transaction = getattr(driver, "in_transaction", False)
-        return _autocommit_setting(connection) and in_transaction is not True
+        return commits_each_statement(connection) and in_transaction is not True
 
 
-def _autocommit_setting(connection: Connection) -> bool:
-    """The driver's setting without a round trip. `detect_autocommit_setting` is absent before SQLAlchemy 2.0.44."""
+def commits_each_statement(connection: Connection) -> bool:
+    """The driver's autocommit setting, without a round trip; SQLAlchemy 2.0.40 has no `detect_autocommit_setting`."""
     dbapi_connection = connection.connection.dbapi_connection
     detect = getattr(connection.dialect, "detect_autocommit_setting", None)
     if detect is not None:

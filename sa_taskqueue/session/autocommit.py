@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue.exceptions import AutocommitEngine, SavepointWithoutBegin
+from sa_taskqueue.runtime.checks import commits_each_statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,7 +23,7 @@ def refuse_unsafe(connection: Connection) -> None:
         in_transaction = getattr(connection.connection.driver_connection, "in_transaction", None)
     if isinstance(in_transaction, bool):
         _refuse_sqlite_style(connection, in_transaction)
-    elif _commits_each_statement(connection, driver):
+    elif commits_each_statement(connection):
         raise AutocommitEngine(engine=connection.engine.url.render_as_string())
 
 
@@ -46,16 +47,3 @@ def _driver_begins_late(connection: Connection) -> bool:
     if isinstance(getattr(driver, "autocommit", None), bool):  # Python 3.12+, explicit transaction control
         return False
     return getattr(driver, "isolation_level", None) is not None
-
-
-def _commits_each_statement(connection: Connection, driver: Any) -> bool:
-    """Read the driver's autocommit switch; SQLAlchemy 2.0.40 has no `detect_autocommit_setting` (2.0.58 has)."""
-    detect = getattr(connection.dialect, "detect_autocommit_setting", None)
-    if detect is not None:
-        try:
-            return bool(detect(driver))
-        except NotImplementedError:
-            pass  # the dialect does not say: ask the driver below
-    if hasattr(driver, "get_autocommit"):
-        return bool(driver.get_autocommit())
-    return getattr(driver, "autocommit", False) is True

@@ -213,7 +213,7 @@ def _warn_of_small_pool(queue: TaskQueue, portal: Portal, settings: WorkerSettin
     capacity = pool_capacity(portal.sync_engine.pool)
     if capacity < needed and any(handler.takes_context for handler in queue.handlers.values()):
         logger.warning(
-            "the engine's pool gives %d connections; if all handlers use context.session, %d are needed",
+            "the engine's pool gives %d connections; with fewer than %d handlers wait for each other's context.session",
             capacity,
             needed,
         )

@@ -23,8 +23,9 @@ from sa_taskqueue.worker.ending import Committed, End, Ending
 from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
-    from sa_taskqueue.reservation.base import Pair, Reservation
+    from sa_taskqueue.reservation.base import Reservation
     from sa_taskqueue.runtime.lane import Lane
+    from sa_taskqueue.store import Pair
     from sa_taskqueue.worker.counts import Counts
     from sa_taskqueue.worker.held import HeldTask, HeldTasks
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.lane import Lane
-from sa_taskqueue.states import TERMINAL, Status
+from sa_taskqueue.states import Status
 from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.faults import point
 
@@ -54,7 +54,7 @@ class Maintenance:
         *,
         lease: float,
         max_crashes: int,
-        retention: Mapping[Status, timedelta | None],
+        retention: Mapping[Status, timedelta],
         on_due: Callable[[], None],
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
@@ -110,13 +110,11 @@ class Maintenance:
     async def prune(self) -> int:
         """Delete finished tasks whose retention has passed; how many."""
         total = 0
-        for status in sorted(TERMINAL & self._retention.keys()):
-            total += await self._prune_status(status, self._retention[status])
+        for status, retention in self._retention.items():
+            total += await self._prune_status(status, retention)
         return total
 
-    async def _prune_status(self, status: Status, retention: timedelta | None) -> int:
-        if retention is None:
-            return 0
+    async def _prune_status(self, status: Status, retention: timedelta) -> int:
         total = 0
         while True:
             pruned = await self._lane.run_repeatable(self._store.prune, status, retention, BATCH)

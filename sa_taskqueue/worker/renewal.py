@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.runtime.retrying import full_jitter
-from sa_taskqueue.store import Renewed
+from sa_taskqueue.store import Pair, Renewed
 from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 
@@ -29,8 +29,6 @@ RENEWALS_PER_LEASE = 4
 
 RETRY_BASE, RETRY_CAP = 0.25, 2.0
 """Seconds between failed renewals: several tries fit between a renewal and the fence of the default lease of 60 s."""
-
-Pair = tuple[UUID, int]
 
 
 class RenewStore(Protocol):
