@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from sa_taskqueue.exceptions import InvalidSetting
 
@@ -68,6 +69,23 @@ class WorkerSettings:
         _between("max_abandoned", self.max_abandoned, 0, 1_000)
         if self.max_tasks is not None:
             _between("max_tasks", self.max_tasks, 1, 10**12)
+
+
+class WorkerOptions(TypedDict, total=False):
+    """The settings that `Worker` takes by keyword and hands on, so that type checkers know them."""
+
+    lease: float
+    grace: float
+    drain: bool
+    max_tasks: int | None
+    max_crashes: int
+    batch: int
+    prefetch: int
+    poll_min: float
+    poll_max: float
+    unknown_delay: float
+    unknown_after: float
+    max_abandoned: int
 
 
 def worker_name() -> str:

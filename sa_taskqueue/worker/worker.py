@@ -8,13 +8,13 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from sa_taskqueue.reservation import Lease, Reservation
 from sa_taskqueue.worker.counts import Counts
 from sa_taskqueue.worker.crew import Crew
 from sa_taskqueue.worker.parts import call_soon
-from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerSettings, worker_name
+from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerOptions, WorkerSettings, worker_name
 from sa_taskqueue.worker.stop import Stop
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Worker:
         queues: Mapping[str, int] | list[str] | None = None,
         reservation: Reservation | None = None,
         name: str = "",
-        **settings: Any,
+        **settings: Unpack[WorkerOptions],
     ) -> None:
         self.settings = WorkerSettings(
             queues=_with_concurrency(queues or [queue.default_queue]), name=name or worker_name(), **settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import dataclasses
 import json
 import threading
 from typing import Any
@@ -20,7 +21,8 @@ from sa_taskqueue.exceptions import InvalidHandler, InvalidSetting
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.retry import fixed, never
 from sa_taskqueue.states import Complete, Snooze, Status
-from sa_taskqueue.worker import Worker
+from sa_taskqueue.worker import Worker, WorkerSettings
+from sa_taskqueue.worker.settings import WorkerOptions
 from tests.models import Effect
 from tests.support import eventually
 from tests.worker.support import Database, drain, running
@@ -308,6 +310,11 @@ def test_a_worker_refuses_settings_out_of_range(engine: Engine, queue: TaskQueue
 
 
 @pytest.mark.servers("sqlite")
+def test_the_typed_keywords_are_the_settings() -> None:
+    keywords = {field.name for field in dataclasses.fields(WorkerSettings)} - {"queues", "name"}
+    assert WorkerOptions.__annotations__.keys() == keywords
+
+
 def test_a_worker_runs_once(engine: Engine, db: Database, queue: TaskQueue) -> None:
     worker = drain(Worker(queue, engine, drain=True))
     with pytest.raises(RuntimeError, match="once"):
