@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import re
@@ -50,6 +51,7 @@ class Listener:
         self._silence = silence
         self._answer = answer
         self._ears = _Ears(None)
+        self._loop = asyncio.get_running_loop()
         self._link = open_link(without_pool(engine), "listener", self._prepare)
 
     async def run(self) -> None:
@@ -77,9 +79,7 @@ class Listener:
         if not self._link.is_open:
             await self._link.call(_ask, self._answer)
             self._on_wake_up()
-        elif await self._link.call(self._wait):
-            self._on_wake_up()
-        else:
+        elif not await self._link.call(self._wait):
             await self._link.call(_ask, self._answer)
 
     def _prepare(self, connection: Connection) -> None:
@@ -88,7 +88,12 @@ class Listener:
         self._ears.listen(connection, self._channel)
 
     def _wait(self, _: Connection) -> bool:
-        return self._ears.wait(self._silence)
+        """Whether a notification came. It is passed on from here, because the way back of a call is longer."""
+        heard = self._ears.wait(self._silence)
+        if heard:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the listener was left behind at the end
+                self._loop.call_soon_threadsafe(self._on_wake_up)
+        return heard
 
 
 class _Ears:
