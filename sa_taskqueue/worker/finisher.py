@@ -164,7 +164,7 @@ class Finisher:
         self._counts.released += await self._return(self._put_off, batch, Ending.INTERRUPTED)
         self._counts.unknown += await self._return(self._give_back, batch, Ending.UNKNOWN)
         self._lost([ended.task for ended in batch if ended.end is Ending.REFUSED])
-        self._held.remove_all([ended.task.claimed.id for ended in batch])
+        self._held.remove_all([ended.task.pair for ended in batch])
         self._writing = 0
 
     async def _settle(self, batch: Sequence[Ended]) -> None:
@@ -223,7 +223,7 @@ class Finisher:
 
     async def _return(self, operation: Return, batch: Sequence[Ended], kind: Ending) -> int:
         """Give the tasks that ended so back; the number of them that were still held."""
-        pairs = [(ended.task.claimed.id, ended.task.claimed.epoch) for ended in batch if ended.end is kind]
+        pairs = [ended.task.pair for ended in batch if ended.end is kind]
         if not pairs:
             return 0
         try:

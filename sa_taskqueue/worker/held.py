@@ -9,7 +9,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskDefinition
-    from sa_taskqueue.store import Claimed
+    from sa_taskqueue.store import Claimed, Pair
 
 
 class HeldTask:
@@ -30,6 +30,11 @@ class HeldTask:
         self.finishing = False
         """Its finish is on its way: a renewal that does not find the row has not lost it."""
         self._event: threading.Event | None = None
+
+    @property
+    def pair(self) -> Pair:
+        """As every guarded write names it."""
+        return self.claimed.id, self.claimed.epoch
 
     @property
     def handler(self) -> TaskDefinition[..., Any]:
@@ -81,32 +86,24 @@ class HeldTasks:
             self._tasks.update((task.claimed.id, task) for task in tasks)
         return tasks
 
-    def remove(self, task_id: UUID) -> None:
-        """Forget a task that is finished, given back or lost."""
+    def remove_all(self, pairs: Iterable[Pair]) -> None:
+        """Forget tasks that are finished, given back or lost; one that was claimed again since is still held."""
         with self._lock:
-            self._tasks.pop(task_id, None)
+            for pair in pairs:
+                if self._held(pair) is not None:
+                    del self._tasks[pair[0]]
 
-    def remove_all(self, ids: Iterable[UUID]) -> None:
-        """Forget the tasks of one finished batch."""
-        with self._lock:
-            for task_id in ids:
-                self._tasks.pop(task_id, None)
-
-    def get(self, task_id: UUID) -> HeldTask | None:
-        """The held task, or None once it is forgotten."""
-        return self._tasks.get(task_id)
-
-    def pairs(self) -> list[tuple[UUID, int]]:
+    def pairs(self) -> list[Pair]:
         """(id, epoch) of every held task that is not lost."""
         return [pair for pairs in self.by_lease().values() for pair in pairs]
 
-    def by_lease(self) -> dict[float, list[tuple[UUID, int]]]:
+    def by_lease(self) -> dict[float, list[Pair]]:
         """The pairs grouped by the seconds for which they are to be renewed."""
-        groups: dict[float, list[tuple[UUID, int]]] = {}
+        groups: dict[float, list[Pair]] = {}
         with self._lock:
             for task in self._tasks.values():
                 if not task.lost:
-                    groups.setdefault(task.lease, []).append((task.claimed.id, task.claimed.epoch))
+                    groups.setdefault(task.lease, []).append(task.pair)
         return groups
 
     def renewed(self, ids: Collection[UUID], until: float) -> None:
@@ -123,10 +120,10 @@ class HeldTasks:
             task.finishing = not task.lost
             return task.finishing
 
-    def mark_lost(self, task_id: UUID) -> HeldTask | None:
+    def mark_lost(self, pair: Pair) -> HeldTask | None:
         """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was lost before."""
         with self._lock:
-            task = self._tasks.get(task_id)
+            task = self._held(pair)
             if task is None or task.finishing or task.lost:
                 return None
             task.lose()
@@ -138,3 +135,8 @@ class HeldTasks:
             return [
                 task for task in self._tasks.values() if task.deadline <= now and not task.lost and not task.finishing
             ]
+
+    def _held(self, pair: Pair) -> HeldTask | None:
+        """Under the lock: the task, if it is held under this epoch and not a later one of this worker's own."""
+        task = self._tasks.get(pair[0])
+        return task if task is not None and task.claimed.epoch == pair[1] else None

@@ -172,10 +172,9 @@ def extender(lane: Lane, reservation: Reservation, held: HeldTasks, counts: Coun
         if held.owns_write_lock:
             return  # nobody can take the task over before the write lock is free, and the renewal follows then
         sent_at = time.monotonic()
-        pair = (claimed.id, claimed.epoch)
-        extended, standing = await lane.run_repeatable(reservation.renew, [pair], lease=lease)
+        extended, standing = await lane.run_repeatable(reservation.renew, [task.pair], lease=lease)
         if claimed.id not in extended | standing:
-            if held.mark_lost(claimed.id) is not None:
+            if held.mark_lost(task.pair) is not None:
                 counts.lost += 1
                 telemetry.emit(telemetry.LeasesLost((claimed.id,)))
             raise LeaseLost(id=claimed.id, epoch=claimed.epoch)

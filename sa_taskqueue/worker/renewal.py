@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
-from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -140,8 +139,7 @@ class Renewer:
             self._patient_until = now + self._margin
             self._due.set()
         elif now >= self._patient_until:
-            expired = [(task.claimed.id, task.claimed.epoch) for task in self._held.expired(now)]
-            self._lose(expired, "no renewal was answered in time")
+            self._lose([task.pair for task in self._held.expired(now)], "no renewal was answered in time")
 
     def _renew_groups(self, connection: Connection, groups: Mapping[float, Sequence[Pair]]) -> Renewed:
         total = Renewed(set(), set())
@@ -152,18 +150,13 @@ class Renewer:
         return total
 
     def _lose(self, pairs: Sequence[Pair], reason: str) -> None:
-        lost = [task for pair in pairs if (task := self._mark_lost(*pair)) is not None]
+        lost = [task for pair in pairs if (task := self._held.mark_lost(pair)) is not None]
         if not lost:
             return
         telemetry.emit(telemetry.LeasesLost(tuple(task.claimed.id for task in lost)))
         for task in lost:
             logger.warning("task %s (epoch %d) is lost: %s", task.claimed.id, task.claimed.epoch, reason)
             self._on_lost(task)
-
-    def _mark_lost(self, task_id: UUID, epoch: int) -> HeldTask | None:
-        """None, too, for a task that this worker gave back and claimed again while the renewal was under way."""
-        task = self._held.get(task_id)
-        return self._held.mark_lost(task_id) if task is not None and task.claimed.epoch == epoch else None
 
     def _renewing(self) -> None:
         try:

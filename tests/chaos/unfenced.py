@@ -34,5 +34,5 @@ class UnfencedLease(Lease):
 
 def trust_for_ever() -> None:
     """Switch off the part of the fence that is in the worker: nothing is ever seen as lost or expired."""
-    HeldTasks.mark_lost = lambda self, task_id: None  # type: ignore[method-assign]
+    HeldTasks.mark_lost = lambda self, pair: None  # type: ignore[method-assign]
     HeldTasks.expired = lambda self, now: []  # type: ignore[method-assign]

@@ -184,7 +184,7 @@ async def test_what_the_renewal_has_lost_is_not_counted_again() -> None:
     bench = Bench()
     task = bench.task()
     bench.reservation.gone.add(task.claimed.id)
-    assert bench.held.mark_lost(task.claimed.id)
+    assert bench.held.mark_lost(task.pair)
     async with running(bench):
         bench.finisher.add(task, completed(task))
     assert (bench.counts.completed, bench.counts.lost, len(bench.held)) == (0, 0, 0)
@@ -194,7 +194,9 @@ async def test_a_task_that_is_being_finished_cannot_be_marked_lost() -> None:
     bench = Bench()
     task = bench.task()
     seen: list[HeldTask | None] = []
-    bench.reservation.refuse = lambda settlement: bool(seen.append(bench.held.mark_lost(settlement.id)))  # type: ignore[func-returns-value]
+    bench.reservation.refuse = lambda settlement: bool(
+        seen.append(bench.held.mark_lost((settlement.id, settlement.epoch)))
+    )  # type: ignore[func-returns-value]
     async with running(bench):
         bench.finisher.add(task, completed(task))
     assert seen == [None]

@@ -34,8 +34,8 @@ def test_a_lost_task_is_told_once_and_renewed_no_more() -> None:
     held = HeldTasks()
     task = hold(held)
     event = task.lost_event()
-    assert held.mark_lost(task.claimed.id) is task
-    assert held.mark_lost(task.claimed.id) is None
+    assert held.mark_lost(task.pair) is task
+    assert held.mark_lost(task.pair) is None
     assert event.is_set()
     assert held.pairs() == []
     assert held.expired(1e9) == []
@@ -44,7 +44,7 @@ def test_a_lost_task_is_told_once_and_renewed_no_more() -> None:
 def test_an_event_asked_for_after_the_loss_is_set() -> None:
     held = HeldTasks()
     task = hold(held)
-    held.mark_lost(task.claimed.id)
+    held.mark_lost(task.pair)
     assert task.lost_event().is_set()
 
 
@@ -52,13 +52,21 @@ def test_what_is_being_finished_is_neither_lost_nor_expired() -> None:
     held = HeldTasks()
     task = hold(held)
     task.finishing = True
-    assert held.mark_lost(task.claimed.id) is None
+    assert held.mark_lost(task.pair) is None
     assert held.expired(1e9) == []
 
 
 def test_a_forgotten_task_is_forgotten() -> None:
     held = HeldTasks()
     first, second = hold(held), hold(held)
-    held.remove(first.claimed.id)
-    held.remove_all([second.claimed.id, new_id()])
-    assert (len(held), held.get(first.claimed.id)) == (0, None)
+    held.remove_all([first.pair, (new_id(), 1)])
+    assert held.pairs() == [second.pair]
+
+
+def test_the_end_of_an_earlier_claim_does_not_forget_a_later_one_of_the_same_task() -> None:
+    held = HeldTasks()
+    earlier = hold(held)
+    later = held.add(earlier.claimed._replace(epoch=earlier.claimed.epoch + 2), 1.0, 60.0)
+    assert held.mark_lost(earlier.pair) is None
+    held.remove_all([earlier.pair])
+    assert held.pairs() == [later.pair]

@@ -176,7 +176,7 @@ def test_a_task_given_back_and_claimed_again_meanwhile_is_not_lost(scene: Scene)
     scene.store.gone.add(first.claimed.id)
 
     def again() -> None:
-        scene.held.remove(first.claimed.id)
+        scene.held.remove_all([first.pair])
         scene.hold(epoch=3, task_id=first.claimed.id)
 
     scene.store.meanwhile = again
