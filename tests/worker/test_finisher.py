@@ -194,9 +194,12 @@ async def test_a_task_that_is_being_finished_cannot_be_marked_lost() -> None:
     bench = Bench()
     task = bench.task()
     seen: list[HeldTask | None] = []
-    bench.reservation.refuse = lambda settlement: bool(
+
+    def mark_lost(settlement: Settlement) -> bool:
         seen.append(bench.held.mark_lost((settlement.id, settlement.epoch)))
-    )  # type: ignore[func-returns-value]
+        return False
+
+    bench.reservation.refuse = mark_lost
     async with running(bench):
         bench.finisher.add(task, completed(task))
     assert seen == [None]
