@@ -160,7 +160,9 @@ def _these(table: Table) -> AnySelect:
 
 
 def _forced(pick: AnySelect, table: Table, index: str) -> AnySelect:
-    hint = f"FORCE INDEX (`{index}`)"
+    # Nobody quotes the names in a hint. A percent sign is formatted twice, by SQLAlchemy and by the driver.
+    quoted = index.replace("`", "``").replace("%", "%%%%")
+    hint = f"FORCE INDEX (`{quoted}`)"
     return pick.with_hint(table, hint, "mysql").with_hint(table, hint, "mariadb")
 
 
