@@ -19,6 +19,7 @@ from sa_taskqueue.states import Status
 from sa_taskqueue.store.control import Choice, list_tasks
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
+from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.parts import LANES, Callbacks, Parts, call_soon
 from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
 
@@ -36,8 +37,9 @@ logger = logging.getLogger("sa_taskqueue.worker")
 
 DUE = frozenset({Status.NEW})
 
-DRAIN_TICK = 0.05
-"""Seconds between two looks whether a draining worker is done."""
+DRAIN_TICK, LONGEST_DRAIN_TICK = 0.05, 1.0
+"""Seconds between two looks whether a draining worker is done: they become rare while nothing runs here and the worker
+still cannot end, because what is due is locked by others or the database does not answer."""
 
 
 class Crew:
@@ -145,10 +147,11 @@ class Crew:
 
         A task that was claimed before the look and went back after it was seen by neither: hence the count of claims.
         """
-        parts = self._parts
+        parts, pause = self._parts, Backoff(DRAIN_TICK, LONGEST_DRAIN_TICK)
         while True:
-            await asyncio.sleep(DRAIN_TICK)
+            await asyncio.sleep(pause.delay())
             if not self._at_rest():
+                pause.reset()
                 continue
             claimed = self._counts.claimed
             await parts.finisher.flush()

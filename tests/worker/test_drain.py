@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, update
+from sqlalchemy.exc import ProgrammingError
 
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import TaskStore, promotion
 from sa_taskqueue.worker import Worker
+from sa_taskqueue.worker.crew import Crew
 from tests.support import eventually
-from tests.worker.support import Database, running
+from tests.worker.support import Database, drain, running
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
@@ -46,6 +49,25 @@ def test_a_task_that_another_worker_promotes_just_now_is_waited_for(
 
     assert worker.counts.completed == 1
     assert db.row(task_id).status == Status.COMPLETED
+
+
+def test_a_drain_that_cannot_see_whether_anything_is_due_looks_ever_more_rarely(
+    engine: Engine, db: Database, queue: TaskQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    see = Crew._anything_due
+
+    async def failing_at_first(crew: Crew) -> bool:
+        looks.append(time.monotonic())
+        if len(looks) < 7:
+            raise ProgrammingError("SELECT", {}, Exception("no such function"))
+        return await see(crew)
+
+    monkeypatch.setattr(Crew, "_anything_due", failing_at_first)
+    drain(Worker(queue, engine, drain=True))
+
+    assert looks[6] - looks[5] > 0.5
+    assert db.statuses() == {}
 
 
 def _lock_of_promotion(db: Database, connection: Connection) -> Any:
