@@ -56,10 +56,15 @@ class Output:
 
 def table(header: list[str], rows: list[list[Any]]) -> str:
     """Columns as wide as their widest cell."""
-    cells = [header, *([("" if cell is None else str(cell)) for cell in row] for row in rows)]
+    cells = [header, *([("" if cell is None else printable(str(cell))) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal would obey instead of showing it."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def target_argument(command: Command) -> Command:

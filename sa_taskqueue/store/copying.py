@@ -61,7 +61,9 @@ def _statement(connection: Connection, table: Table, keys: Sequence[str]) -> str
     schema = translated.get(table.schema, table.schema)
     if schema is not None:
         name = f"{preparer.quote_schema(schema)}.{name}"
-    return f"COPY {name} ({', '.join(preparer.quote(table.c[key].name) for key in keys)}) FROM STDIN"
+    columns = ", ".join(preparer.quote(table.c[key].name) for key in keys)
+    # Percent signs are doubled for statements with parameters; this one has none.
+    return f"COPY {name} ({columns}) FROM STDIN".replace("%%", "%")
 
 
 def _send(connection: Connection, statement: str, blocks: Iterator[str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.worker.errors import storable
 
 DEFAULT_CONCURRENCY = 10
 
@@ -53,8 +54,9 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if not self.queues:
             raise InvalidSetting(setting="queues", value=dict(self.queues), allowed="at least one queue")
-        if not 1 <= len(self.name) <= 200:
-            raise InvalidSetting(setting="name", value=self.name, allowed="1 to 200 characters")
+        if not 1 <= len(self.name) <= 200 or storable(self.name) != self.name:
+            allowed = "1 to 200 characters, no NUL and no half of a surrogate pair"
+            raise InvalidSetting(setting="name", value=self.name, allowed=allowed)
         for queue, concurrency in self.queues.items():
             _between(f"queues[{queue!r}]", concurrency, 1, 1_000)
         _between("lease", self.lease, 1.0, DAY)
@@ -90,7 +92,8 @@ class WorkerOptions(TypedDict, total=False):
 
 def worker_name() -> str:
     """A name that tells host and process, and is new for each worker."""
-    return f"{socket.gethostname()[:150]}:{os.getpid()}:{secrets.token_hex(4)}"
+    host = storable(socket.gethostname())  # bytes of any encoding, as far as the system is concerned
+    return f"{host[:150]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def _between(setting: str, value: float, least: float, most: float) -> None:
