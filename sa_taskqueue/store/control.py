@@ -15,6 +15,7 @@ from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.models.keys import unique_hash
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.reading import converter, raw, shown
+from sa_taskqueue.store.savepoints import savepoint
 
 REVIVABLE = frozenset({Status.FAILED, Status.CANCELLED})
 WAITING = frozenset({Status.NEW, Status.SCHEDULED})
@@ -183,7 +184,7 @@ def _revival(connection: Connection, table: Table) -> Update:
 def _revive_keyed(connection: Connection, table: Table, task_id: uuid.UUID, key_hash: bytes) -> bool:
     statement = _revival(connection, table).where(table.c.id == task_id, _in(table, REVIVABLE))
     try:
-        with connection.begin_nested():
+        with savepoint(connection):
             connection.execute(statement.values(unique_hash=key_hash))
     except IntegrityError as error:
         if adapter_for(connection.dialect).classify(error) is not ErrorKind.UNIQUE:

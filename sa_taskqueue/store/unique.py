@@ -30,6 +30,7 @@ from sa_taskqueue.exceptions import DuplicateTask, TaskRunning
 from sa_taskqueue.models.indexes import UNIQUE_COLUMN, unique_index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.new_rows import NewTask, row_values
+from sa_taskqueue.store.savepoints import savepoint
 
 # The task that held the key may end between two statements; the key is then taken by the next try.
 _TRIES = 3
@@ -153,7 +154,7 @@ class _Inserter:
     def _insert_in_savepoint(self, rows: Sequence[_Row]) -> bool:
         statement = insert(self._table)
         try:
-            with self._connection.begin_nested():
+            with savepoint(self._connection):
                 if len(rows) == 1:  # its values may be expressions
                     self._connection.execute(statement.values(rows[0].values))
                 else:

@@ -220,3 +220,24 @@ def wait_briefly(connection: Connection) -> None:
         connection.execute(text("SET LOCAL lock_timeout = '1s'"))
     else:
         connection.execute(text("SET SESSION innodb_lock_wait_timeout = 1"))
+
+
+@pytest.mark.servers("postgresql", "mysql", "mariadb")
+def test_a_deadlock_of_two_keys_is_told_as_a_deadlock(engine: Engine, tasks: Table, server: str) -> None:
+    def other_order(connection: Connection) -> Insertion:
+        insert_unique(connection, tasks, keyed_task("b"))
+        return insert_unique(connection, tasks, keyed_task("a"))
+
+    errors: list[BaseException] = []
+    with contextlib.suppress(DBAPIError), engine.begin() as connection:
+        insert_unique(connection, tasks, keyed_task("a"))
+        second = Second(engine, server).start(other_order)
+        try:
+            insert_unique(connection, tasks, keyed_task("b"))
+        except DBAPIError as error:
+            errors.append(error)
+            raise
+    failure = second.exception(TIMEOUT)
+    errors += [failure] if failure is not None else []
+
+    assert [adapter_for(engine.dialect).classify(error) for error in errors] == [ErrorKind.DEADLOCK]
