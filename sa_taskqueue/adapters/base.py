@@ -232,6 +232,10 @@ class Adapter:
         """Whether every connection to the URL sees a database of its own."""
         return False
 
+    def file_of(self, url: URL) -> str | None:
+        """The file that is the database; None where it is a server or in memory."""
+        return None
+
     def worker_settings(self) -> Sequence[str]:
         """Statements for each new connection of a worker."""
         return ()

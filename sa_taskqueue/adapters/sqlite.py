@@ -131,6 +131,10 @@ class SQLite(Adapter):
         memory = database in ("", ":memory:", "file::memory:") or "mode=memory" in database
         return memory and not shared
 
+    def file_of(self, url: URL) -> str | None:
+        database = (url.database or "").removeprefix("file:").partition("?")[0]
+        return None if not database or database == ":memory:" or "mode=memory" in str(url) else database
+
     def classify_driver(self, error: BaseException) -> ErrorKind:
         original = driver_error(error)
         code = getattr(original, "sqlite_errorcode", None)

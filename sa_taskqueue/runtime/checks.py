@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
@@ -19,6 +22,11 @@ from sa_taskqueue.exceptions import (
 )
 
 UNLIMITED = 1_000_000
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"}
+)
+"""SQLite's own documentation warns of them: their locks are often not real ones, and WAL needs shared memory."""
 
 
 def pool_capacity(pool: Pool) -> int:
@@ -54,6 +62,35 @@ def refuse_memory(connection: Connection, adapter: Adapter) -> None:
     """InMemoryDatabase if every connection of the engine sees a database of its own."""
     if adapter.private_to_connection(connection.engine.url):
         raise InMemoryDatabase(url=_shown(connection.engine.url))
+
+
+def refuse_network_file(connection: Connection, adapter: Adapter) -> None:
+    """InvalidSetting for a file on a network file system, whose locks do not keep two machines apart."""
+    file = adapter.file_of(connection.engine.url)
+    if file is None:
+        return
+    system = file_system_of(os.path.realpath(file), _mounts())
+    if system in NETWORK_FILE_SYSTEMS:
+        raise InvalidSetting(setting="the SQLite file", value=f"{file}, on {system}", allowed="on a local disk")
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """The type of the file system that the path is on, by the lines of /proc/mounts; "" if none of them holds it."""
+    found, depth = "", -1
+    for line in mounts.splitlines():
+        _, folder, system, *_ = line.split(" ")
+        folder = folder.replace("\\040", " ").rstrip("/")
+        if len(folder) >= depth and (path == folder or path.startswith(f"{folder}/")):
+            found, depth = system, len(folder)
+    return found
+
+
+def _mounts() -> str:
+    """Linux's table of what is mounted; nothing elsewhere, where the file is taken on trust."""
+    try:
+        return Path("/proc/mounts").read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def not_started(engine: Engine, error: Exception) -> QueueDatabaseError:

@@ -77,6 +77,7 @@ class Portal:
         checks.refuse_autocommit(connection)
         self._adapter = adapter_for(connection.dialect)
         checks.refuse_memory(connection, self._adapter)
+        checks.refuse_network_file(connection, self._adapter)
 
     def _prepare(self, connection: Connection) -> None:
         apply_worker_settings(connection, self.adapter)

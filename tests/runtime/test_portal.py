@@ -17,6 +17,7 @@ from sa_taskqueue.exceptions import (
     InvalidSetting,
     ServerUnreachable,
 )
+from sa_taskqueue.runtime import checks
 from sa_taskqueue.runtime import portal as portal_module
 from sa_taskqueue.runtime.checks import UNLIMITED, pool_capacity
 from sa_taskqueue.runtime.portal import Portal
@@ -168,3 +169,32 @@ async def test_a_portal_of_the_parent_process_is_refused_in_a_forked_child(engin
 
 def exit_code(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+MOUNTS = """\
+/dev/vda1 / ext4 rw 0 0
+tmpfs /tmp tmpfs rw 0 0
+server:/export /srv/shared\\040files nfs4 rw 0 0
+/dev/vdb /srv/shared\\040files/local xfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "system"),
+    [
+        ("/tasks.db", "ext4"),
+        ("/tmp/tasks.db", "tmpfs"),
+        ("/tmpfiles/tasks.db", "ext4"),
+        ("/srv/shared files/tasks.db", "nfs4"),
+        ("/srv/shared files/local/tasks.db", "xfs"),
+    ],
+)
+def test_the_file_system_of_a_file_is_that_of_the_nearest_mount(path: str, system: str) -> None:
+    assert checks.file_system_of(path, MOUNTS) == system
+
+
+@pytest.mark.servers("sqlite")
+async def test_a_file_on_a_network_file_system_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_mounts", lambda: "server:/export / nfs4 rw 0 0")
+    with pytest.raises(InvalidSetting, match="on nfs4, but must be on a local disk"):
+        await started(engine)
