@@ -23,8 +23,8 @@ _left_to_owner: WeakKeyDictionary[Connection, set[WakeUp]] = WeakKeyDictionary()
 def arm_flushed(session: Session, work: UnitOfWork) -> None:
     """Arm the wake-ups of the rows just flushed; they are sent after the COMMIT.
 
-    NOTIFY is sent again in each flush: a savepoint's rollback takes back what was sent in it. PostgreSQL refuses to
-    prepare a two-phase transaction that has notified.
+    NOTIFY is sent at the first flush of each boundary: a savepoint's rollback takes back what was sent in it, and what
+    it had armed. PostgreSQL refuses to prepare a two-phase transaction that has notified.
     """
     current = boundary(session)
     owed = work.boundaries.get(current) if current is not None else None
@@ -32,9 +32,11 @@ def arm_flushed(session: Session, work: UnitOfWork) -> None:
         return
     flushed, owed.unflushed = owed.unflushed, set()
     for queue in {queue for queue, _ in flushed}:
-        names = {name for its_queue, name in flushed if its_queue is queue}
-        owed.arm(work.connections[queue], {(queue, name) for name in names})
-        if queue.notify and not session.twophase:
+        connection = work.connections[queue]
+        new = {wake_up for wake_up in flushed if wake_up[0] is queue} - owed.armed.get(connection, set())
+        owed.arm(connection, new)
+        if new and queue.notify and not session.twophase:
+            names = {name for _, name in new}
             notify(session.connection(bind_arguments={"mapper": queue.model}), queue.table, names)
 
 
