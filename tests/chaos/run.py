@@ -54,11 +54,11 @@ class ChaosRun:
         Base.metadata.drop_all(self.engine)
 
     def start(self, name: str, *, crash_at: str = "", **orders: Any) -> WorkerProcess:
-        """Start a worker; return when it is about to claim."""
+        """Start a worker; return when it claims: what is produced then is shared with those that run already."""
         file = str(self.folder / f"{name}.jsonl")
         setup = Orders(self.url, name, file, use_async=self.use_async, fenced=self.fenced, **orders)
         worker = self.workers[name] = WorkerProcess(setup, crash_at)
-        eventually(lambda: worker.told("up") or worker.process.poll() is not None)
+        eventually(lambda: worker.told("reached") or worker.process.poll() is not None)
         assert worker.told("up"), worker.log.read_text()
         return worker
 
