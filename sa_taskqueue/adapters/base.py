@@ -26,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     Update,
+    and_,
     bindparam,
     cast,
     delete,
@@ -195,6 +196,10 @@ class Adapter:
     def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
         """Have ``pick`` read the table in the order of this index, where the server might think of another."""
         return pick
+
+    def less_urgent(self, table: Table, status: Status, priority: ColumnElement[int]) -> ColumnElement[bool]:
+        """Which rows of one status come after this priority; for a read in the order of an index that begins so."""
+        return and_(table.c.status == status_literal(status), table.c.priority > priority)
 
     def skip_locked(self, pick: AnySelect) -> AnySelect:
         """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""

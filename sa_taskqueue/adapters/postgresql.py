@@ -19,6 +19,7 @@ from sqlalchemy import (
     Interval,
     SmallInteger,
     Table,
+    and_,
     bindparam,
     cast,
     column,
@@ -104,6 +105,13 @@ class PostgreSQLTypes(Adapter):
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
         return insert(table).on_conflict_do_nothing(index_elements=[column])
+
+    def less_urgent(self, table: Table, status: Status, priority: ColumnElement[int]) -> ColumnElement[bool]:
+        # A read that locks nothing drops the status, which the partial index implies, and without its first column the
+        # index is read from the start: with 1,000,000 SCHEDULED rows a parallel scan of the table took 0.2 s each
+        # second, compared as a row it is one probe of 0.05 ms (2026-11-30).
+        name = status_literal(status)
+        return and_(table.c.status == name, tuple_(table.c.status, table.c.priority) > tuple_(name, priority))
 
     def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         return cast(text, JsonbText())

@@ -29,7 +29,7 @@ class Promotion:
         waiting = columns.status == status_literal(Status.SCHEDULED)
         following = (
             select(columns.priority, adapter.seconds_until(columns.scheduled_at).label("seconds"))
-            .where(waiting, columns.priority > bindparam("after", type_=Integer()))
+            .where(adapter.less_urgent(table, Status.SCHEDULED, bindparam("after", type_=Integer())))
             .order_by(columns.priority, columns.scheduled_at)
             .limit(literal_column("1"))
         )

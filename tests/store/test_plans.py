@@ -94,6 +94,19 @@ def test_a_claim_from_positions_seeks_them_in_the_index(filled: Bench) -> None:
     assert "status" in condition
 
 
+@pytest.mark.servers("postgresql")
+def test_the_search_for_the_next_due_task_starts_behind_the_last_priority(bench: Bench) -> None:
+    bench.add(5_000, status=Status.SCHEDULED, scheduled_at=FUTURE, priority=-7)
+    with bench.transaction() as connection:
+        connection.exec_driver_sql("ANALYZE task")
+
+    plan = Plans(bench).of(bench.store.next_due)
+
+    assert uses_index_without_sort(plan, "ix_task_promote"), plan
+    # Without the status, which a partial index implies, the index would be read from its start.
+    assert "ROW(status, priority)" in plan, plan
+
+
 def test_a_promotion_walks_the_promotion_index_and_sorts_nothing(filled: Bench) -> None:
     filled.add(50, status=Status.SCHEDULED, scheduled_at=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
 
