@@ -257,8 +257,7 @@ def test_sessions_and_units_of_work_end_with_their_tasks(engine: Engine, db: Dat
         return [one for one in gc.get_objects() if isinstance(one, Session | WorkUnit | HeldTask)]
 
     before = len(alive())
-    db.put_many(work, 300)
-    worker = Worker(queue, engine, drain=True)
-    drain(worker)
-    assert worker.counts.completed == 270
+    db.put_many(work, 100)
+    worker = drain(Worker(queue, engine, drain=True))
+    assert worker.counts.completed == 90
     assert len(alive()) <= before
