@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.validation import check_queue
 from sa_taskqueue.worker.errors import storable
 
 DEFAULT_CONCURRENCY = 10
@@ -22,7 +23,10 @@ RECYCLE = 75
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerSettings:
-    """Seconds are real numbers of seconds; counts are whole numbers. InvalidSetting names what is out of range."""
+    """Seconds are real numbers of seconds; counts are whole numbers.
+
+    InvalidSetting names what is out of range, InvalidName a queue in which nothing can be enqueued.
+    """
 
     queues: Mapping[str, int]
     """Queues to serve, each with the number of handlers that run at once."""
@@ -58,6 +62,7 @@ class WorkerSettings:
             allowed = "1 to 200 characters, no NUL and no half of a surrogate pair"
             raise InvalidSetting(setting="name", value=self.name, allowed=allowed)
         for queue, concurrency in self.queues.items():
+            check_queue(queue)
             _between(f"queues[{queue!r}]", concurrency, 1, 1_000)
         _between("lease", self.lease, 1.0, DAY)
         _between("grace", self.grace, 0.0, DAY)

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.exceptions import InvalidHandler, InvalidSetting
+from sa_taskqueue.exceptions import InvalidHandler, InvalidName, InvalidSetting
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.retry import fixed, never
 from sa_taskqueue.states import Complete, Snooze, Status
@@ -307,6 +307,13 @@ def test_a_worker_refuses_settings_out_of_range(engine: Engine, queue: TaskQueue
     for wrong in ({"queues": {"default": 0}}, {"lease": 0.1}, {"batch": 0}, {"max_tasks": 0}, {"poll_min": 5.0}):
         with pytest.raises(InvalidSetting):
             Worker(queue, engine, **wrong)
+
+
+@pytest.mark.servers("sqlite")
+@pytest.mark.parametrize("name", ["mail%", "\U0001f600", "", "two words", "q" * 65, "nul\0"])
+def test_a_worker_refuses_a_queue_that_nothing_can_be_enqueued_in(engine: Engine, queue: TaskQueue, name: str) -> None:
+    with pytest.raises(InvalidName):
+        Worker(queue, engine, queues={name: 1})
 
 
 @pytest.mark.servers("sqlite")
