@@ -78,8 +78,11 @@ class Lane:
         return await self._call(step)
 
     async def open(self) -> None:
-        """Connect now instead of at the first operation."""
-        await self._call(Connection.rollback)
+        """Connect now instead of at the first operation, which does it where this fails, with more patience."""
+        try:
+            await self._call(Connection.rollback)
+        except FAILURES as error:
+            logger.warning("lane %s is not connected yet (%s)", self.name, error)
 
     def kind_of(self, error: DBAPIError | OSError) -> ErrorKind:
         """The kind of a failed attempt; whatever happens before there is a connection counts as a lost one."""

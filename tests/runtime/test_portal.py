@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, StaticPool
 
+from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.exceptions import (
     AutocommitEngine,
     DatabaseBusy,
@@ -198,3 +200,23 @@ async def test_a_file_on_a_network_file_system_is_refused(engine: Engine, monkey
     monkeypatch.setattr(checks, "_mounts", lambda: "server:/export / nfs4 rw 0 0")
     with pytest.raises(InvalidSetting, match="on nfs4, but must be on a local disk"):
         await started(engine)
+
+
+async def test_a_connection_that_breaks_while_the_lanes_are_opened_is_made_again(
+    any_engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portal = await started(any_engine)
+    lane = portal.lane("claim")
+    failures = [OperationalError("SET lock_timeout", {}, Exception("server closed the connection"))]
+    settings = portal_module.apply_worker_settings
+
+    def failing_once(connection: Connection, adapter: Adapter) -> None:
+        if failures:
+            raise failures.pop()
+        settings(connection, adapter)
+
+    monkeypatch.setattr(portal_module, "apply_worker_settings", failing_once)
+    await portal.open_lanes()
+
+    assert await lane.run(one) == 1
+    await portal.aclose()
