@@ -23,7 +23,7 @@ from tests.worker.test_held import hold
 class Granting(Lease):
     """Finds every task still held, as far as the table is concerned."""
 
-    def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:  # noqa: ARG002
+    def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         return {settlement.id for settlement in settlements}
 
 
