@@ -41,6 +41,11 @@ class TcpProxy:
             self._wake_out.send(b"!")
             assert self._commands.wait_for(lambda: self._wanted is None, 30)
 
+    @property
+    def clients(self) -> int:
+        """How many clients are connected."""
+        return len(self._clients)
+
     def close(self) -> None:
         """Close every socket."""
         self.set_mode("stop")

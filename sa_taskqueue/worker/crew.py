@@ -76,20 +76,24 @@ class Crew:
         settings: WorkerSettings,
         counts: Counts,
         stop: Stop,
-    ) -> AsyncIterator[Crew]:
-        """A crew that is connected and has found its table; everything is closed at the end."""
+    ) -> AsyncIterator[Crew | None]:
+        """A crew that is connected and has found its table, None if asked to stop first; all is closed at the end."""
         queue.prepare()
         portal = Portal(engine)
         try:
-            await portal.start(connections=LANES)
+            if not await stop.unless_requested(portal.start(connections=LANES)):
+                yield None
+                return
             _warn_of_small_pool(queue, portal, settings)
             crew = cls(queue, portal, reservation, settings, counts, stop)
             with named_errors(queue.table, portal.sync_engine):
-                await crew._parts.claim_lane.run(crew._parts.store.check_schema)
-                await portal.open_lanes()
-                yield crew
+                yield crew if await stop.unless_requested(crew._arrive()) else None
         finally:
             await portal.aclose()
+
+    async def _arrive(self) -> None:
+        await self._parts.claim_lane.run(self._parts.store.check_schema)
+        await self._portal.open_lanes()
 
     async def work(self) -> None:
         """Serve until asked to stop, drained, or done with `max_tasks`; then wind down."""

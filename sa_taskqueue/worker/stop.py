@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue.worker.ending import Ending
 
@@ -42,6 +42,21 @@ class Stop:
         if self.requested.is_set():
             self.at_once.set()
         self.requested.set()
+
+    async def unless_requested(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do the work; False if the end was asked for first: the work, which a silent server may hold up, is cut off."""
+        task, asked = asyncio.create_task(work), asyncio.create_task(self.requested.wait())
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                return True
+            return False
+        finally:
+            asked.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
 
 async def wind_down(

@@ -68,8 +68,9 @@ class Worker:
         stop = self._begin()
         logger.info("worker %s serves %s", self.settings.name, dict(self.settings.queues))
         async with Crew.hired(self._queue, self._engine, self._reservation, self.settings, self.counts, stop) as crew:
-            await crew.work()
-        if crew.recycle:
+            if crew is not None:
+                await crew.work()
+        if crew is not None and crew.recycle:
             self.exit_code = RECYCLE
         logger.info("worker %s has ended: %s", self.settings.name, self.counts)
 

@@ -34,6 +34,20 @@ def proxied(url: URL, proxy: TcpProxy) -> Iterator[Engine]:
     engine.dispose()
 
 
+def test_a_stop_ends_a_start_that_a_silent_server_holds_up(
+    proxied: Engine, proxy: TcpProxy, db: Database, queue: TaskQueue
+) -> None:
+    task_id = db.put(queue.task(name="nothing")(lambda: None))
+    proxy.set_mode("blackhole")
+    worker = Worker(queue, proxied)
+    with running(worker):
+        eventually(lambda: proxy.clients > 0)
+        worker.stop()
+    assert worker.counts.claimed == 0
+    assert db.row(task_id).status == Status.NEW
+    proxy.set_mode("cut")
+
+
 def test_a_cut_while_handlers_run_loses_nothing(
     proxied: Engine, proxy: TcpProxy, db: Database, queue: TaskQueue, caplog: pytest.LogCaptureFixture
 ) -> None:
