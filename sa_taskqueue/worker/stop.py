@@ -44,7 +44,7 @@ class Stop:
         self.requested.set()
 
     async def unless_requested(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do the work; False if the end was asked for first: the work, which a silent server may hold up, is cut off."""
+        """Do the work; False if the end was asked for first: what a silent server holds up is then cut off."""
         task, asked = asyncio.create_task(work), asyncio.create_task(self.requested.wait())
         try:
             await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
