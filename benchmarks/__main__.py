@@ -1,4 +1,4 @@
-"""``python -m benchmarks floor|enqueue|drain|latency|decay --url URL [--json] [--rounds 5]``."""
+"""``python -m benchmarks floor|enqueue|drain|latency|decay|wal --url URL [--json] [--rounds 5]``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from benchmarks.floor import floor
 from benchmarks.latency import latency
 from benchmarks.report import Result, show
 from benchmarks.tables import make_engine
+from benchmarks.wal import wal
 
 Command = Callable[[argparse.Namespace], list[Result]]
 
@@ -68,6 +69,12 @@ def run_decay(options: argparse.Namespace) -> list[Result]:
     return decay(engine, chosen, options.case or list(CASES))
 
 
+def run_wal(options: argparse.Namespace) -> list[Result]:
+    """PostgreSQL only, as a user who may CHECKPOINT, on a server that nobody else uses meanwhile."""
+    engine = make_engine(options.url)
+    return wal(engine, options.url, tasks=options.tasks, rounds=options.rounds, batch=options.batch)
+
+
 def parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--url", required=True, help="SQLAlchemy URL; tables bench_* are made and dropped in it")
@@ -99,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
     decays.add_argument("--tasks", type=int, default=50_000)
     decays.add_argument("--case", action="append", choices=list(CASES), help="may be repeated; default: all")
     decays.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows in the way")
+    command("wal", run_wal, worker).add_argument("--tasks", type=int, default=20_000)
     return top
 
 
