@@ -16,6 +16,9 @@ nox.options.error_on_missing_interpreters = False
 PROJECT = nox.project.load_toml("pyproject.toml")
 #: The floor, the newest 2.0 and the newest 2.1.
 SQLALCHEMY = {"floor": "sqlalchemy==2.0.40", "2.0": "sqlalchemy>=2.0.40,<2.1", "2.1": "sqlalchemy>=2.1,<2.2"}
+NEWEST = "2.1"
+#: What is absent or skipped fails.
+NOTHING_LEFT_OUT = ("--require-all-servers", "--no-skips")
 CHECKED = ["sa_taskqueue", "tests", "benchmarks", "examples", "noxfile.py", "docs/conf.py"]
 
 
@@ -87,13 +90,23 @@ def build(session: nox.Session) -> None:
     session.run("sa-taskqueue", "version")
 
 
-@nox.session(python=PYTHONS)
+@nox.session(python=PYTHONS[0])
 @nox.parametrize("sqlalchemy", list(SQLALCHEMY), ids=list(SQLALCHEMY))
 def nightly(session: nox.Session, sqlalchemy: str) -> None:
-    """Everything on every server, long chaos and soak runs included; nothing may be skipped."""
+    """Everything on every server with nothing skipped; on the newest SQLAlchemy also the long chaos and size runs."""
     session.install("-e", ".", SQLALCHEMY[sqlalchemy], *_groups("test", "servers"))
-    required = ("--servers=all", "--require-all-servers", "--no-skips")
-    session.run("pytest", "-n", "3", *required, *session.posargs, env={"SA_TASKQUEUE_TEST_LONG": "1"})
+    long_runs = {"SA_TASKQUEUE_TEST_LONG": "1"} if sqlalchemy == NEWEST else {}
+    session.run("pytest", "-n", "3", "--servers=all", *NOTHING_LEFT_OUT, *session.posargs, env=long_runs)
+    if sqlalchemy == NEWEST and PYTHONS[1:]:
+        session.notify("nightly_pythons")
+
+
+@nox.session(python=PYTHONS[1:], default=False)
+def nightly_pythons(session: nox.Session) -> None:
+    """The quick tests on the other Python versions; `nightly` adds them to its run."""
+    session.install("-e", ".", SQLALCHEMY[NEWEST], *_groups("test", "servers"))
+    servers = "--servers=sqlite,postgresql"
+    session.run("pytest", "-n", "3", "-m", "not slow", servers, *NOTHING_LEFT_OUT, *session.posargs)
 
 
 def _built(pattern: str) -> list[str]:
