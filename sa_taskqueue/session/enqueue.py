@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from sqlalchemy.orm import Session
 
+from sa_taskqueue.definitions import BoundTask, TaskDefinition
 from sa_taskqueue.exceptions import InvalidSetting, NoTransaction, TransactionEnded
 from sa_taskqueue.session.hooks import hook, is_hooked, refuse_unsafe_once
 from sa_taskqueue.session.keyed import insert_keyed, is_idle
@@ -15,7 +16,7 @@ from sa_taskqueue.session.rows import new_row
 from sa_taskqueue.session.targets import AnySession, sync_session
 
 if TYPE_CHECKING:
-    from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.definitions import NewTask
     from sa_taskqueue.queue import TaskQueue
 
 P = ParamSpec("P")
@@ -30,6 +31,10 @@ def enqueue(
     known at once; whether a unique key was free is known after the flush (`duplicate_of`). Raises InvalidTask and its
     kind before any SQL, TransactionEnded after the COMMIT has begun.
     """
+    given: object = task  # whatever the annotation says
+    if not isinstance(given, (TaskDefinition, BoundTask)):
+        allowed = "a function with @queue.task, named but not called, and then its arguments: enqueue(send, 1)"
+        raise InvalidSetting(setting="task", value=given, allowed=allowed)
     return enqueue_new(sync_session(session), task.task_queue, task.new(*args, **kwargs))
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
 
 from sqlalchemy.orm import Session, scoped_session
 
+from sa_taskqueue.exceptions import InvalidSetting
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,6 +37,12 @@ def sync_session(session: AnySession) -> Session:
     inner = getattr(session, "sync_session", None)
     if isinstance(inner, Session):
         return inner
-    if callable(session):  # async_scoped_session
+    if hasattr(session, "registry") and callable(
+        session
+    ):  # async_scoped_session; a factory's new session would be lost
         return sync_session(session())
-    raise TypeError(f"expected a Session, AsyncSession or scoped session, got {type(session).__name__}")
+    raise InvalidSetting(
+        setting="session",
+        value=session,
+        allowed="an open Session, AsyncSession or scoped session, as `with Session.begin() as session:` gives it",
+    )

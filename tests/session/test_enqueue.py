@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Engine, event, insert, select
@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sa_taskqueue.exceptions import (
     BodyNotSerializable,
     InvalidArguments,
+    InvalidSetting,
     NaiveDatetime,
     NoTransaction,
     TransactionEnded,
@@ -150,6 +151,13 @@ def test_bad_input_is_refused_before_sql_and_the_session_goes_on(
         good = session.enqueue(send_receipt, 1)
         assert list(session.new) == [good]
     assert len(stored()) == 1
+
+
+def test_a_factory_is_no_session_and_a_call_of_a_handler_no_task(factory: Factory) -> None:
+    with pytest.raises(InvalidSetting, match="an open Session"):
+        enqueue(cast("Any", factory), send_receipt, 1)
+    with factory.begin() as session, pytest.raises(InvalidSetting, match=r"@queue\.task"):
+        session.enqueue(cast("Any", "send_receipt"), 1)
 
 
 def test_the_id_of_a_new_order_is_refused_until_it_is_flushed(factory: Factory, stored: Stored) -> None:
