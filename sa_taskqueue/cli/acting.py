@@ -28,6 +28,12 @@ def _choice(ids: tuple[UUID, ...], every: bool, queue: str | None, name: str | N
     return Choice(ids=ids or None, queue=queue, name=name)
 
 
+def _left(ids: tuple[UUID, ...], dealt_with: int, needed: str) -> str:
+    """What is said of ids at which nothing was done."""
+    count = len(set(ids)) - dealt_with
+    return f"; left: {count} of no task, or of one that is not {needed}" if count > 0 else ""
+
+
 @click.command()
 @target_argument
 @_choice_options
@@ -44,7 +50,9 @@ def retry(
     """Run FAILED and CANCELLED tasks again, with attempts and crashes counted from 0."""
     choice = _choice(ids, every, queue, name)
     retried = controlled(target, url, lambda control: control.retry(choice))
-    text = f"{len(retried.ids)} to run again"
+    text = (
+        f"{len(retried.ids)} to run again{_left(ids, len(retried.ids) + len(retried.conflicts), 'FAILED or CANCELLED')}"
+    )
     if retried.conflicts:
         text += f"; left, because another task holds the unique key: {', '.join(map(str, retried.conflicts))}"
     output.show({"retried": len(retried.ids), "conflicts": retried.conflicts}, text)
@@ -68,7 +76,7 @@ def cancel(
     """Cancel tasks that wait."""
     choice = _choice(ids, every, queue, name)
     cancelled = controlled(target, url, lambda control: control.cancel(choice, running=running))
-    output.show({"cancelled": len(cancelled)}, f"{len(cancelled)} cancelled")
+    output.show({"cancelled": len(cancelled)}, f"{len(cancelled)} cancelled{_left(ids, len(cancelled), 'waiting')}")
 
 
 @click.command()

@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
+EXTRAS = {
+    "aiosqlite": "sqlite-async",
+    "asyncmy": "mysql-async",
+    "asyncpg": "asyncpg",
+    "mariadb": "mysql",
+    "mysql": "mysql",
+    "mysqldb": "mysql",
+    "postgresql": "postgresql",
+    "psycopg": "postgresql",
+    "pymysql": "pymysql",
+}
+"""The extra of this package that installs each driver, and the usual driver of a URL that names none."""
+
+
 @dataclass(frozen=True)
 class Target:
     """The queue named on the command line, and where its database is."""
@@ -49,10 +63,13 @@ def load(target: str, url: str | None) -> Target:
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    if "/" in name or "\\" in name or name.startswith(".") or name.endswith(".py"):
+        raise click.UsageError(f"TARGET is {target!r}: name a module as in an import, not a file, such as app:queue")
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise click.UsageError(f"{name} cannot be imported: {error}") from error
+        hint = "; go to its folder or set PYTHONPATH" if error.name == name.partition(".")[0] else ""
+        raise click.UsageError(f"{name} cannot be imported: {error}{hint}") from error
     found: Any = module
     for part in attribute.split("."):
         found = getattr(found, part, None)
@@ -72,12 +89,22 @@ def engine_for(url: str) -> Engine | AsyncEngine:
         else:
             engine = create_engine(parsed)
     except (ArgumentError, NoSuchModuleError) as error:
-        raise click.UsageError(f"the URL cannot be used: {error}") from error
+        example = "postgresql+psycopg://user@host/database"
+        raise click.UsageError(f"the URL cannot be used: {error}; write it as {example}") from error
     except ImportError as error:
-        raise click.UsageError(f"the URL's driver is not installed: {error}; see the extras of sa-taskqueue") from error
+        raise click.UsageError(f"the URL's driver is not installed: {error}; {_extra(url)}") from error
     if isinstance(engine.dialect, SQLiteDialect):
         prepare_sqlite(engine)
     return engine
+
+
+def _extra(url: str) -> str:
+    """How to install the driver that the URL names."""
+    scheme = url.partition(":")[0]
+    extra = EXTRAS.get(scheme.partition("+")[2] or scheme)
+    if extra is None:
+        return f"install the driver of {scheme}"
+    return f'pip install "sa-taskqueue[{extra}]"'
 
 
 def _near(module: ModuleType) -> str:

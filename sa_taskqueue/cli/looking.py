@@ -86,12 +86,13 @@ def version(output: Output) -> None:
 
 
 def _summary(error: str | None) -> str:
-    """Code and first line of what the row holds about its error; that is JSON with the whole traceback."""
+    """Code or exception, and first line of the error in the row, which is JSON with the whole traceback."""
     if error is None:
         return ""
     try:
         told = json.loads(error)
-        text = f"{told['code']}: {told['message']}"
+        kind = told.get("type") if told["code"] == "error" else None  # what was raised says more than "error"
+        text = f"{kind or told['code']}: {told['message']}"
     except (ValueError, LookupError, TypeError):  # written by another program
         text = error
     line = text.partition("\n")[0]

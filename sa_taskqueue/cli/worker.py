@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +10,11 @@ import click
 
 from sa_taskqueue.cli.base import Command, duration, target_argument
 from sa_taskqueue.cli.loading import load
+from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.worker import Worker
 from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
+
+logger = logging.getLogger("sa_taskqueue.worker")
 
 
 def queue_option(text: str) -> tuple[str, int]:
@@ -26,6 +29,13 @@ def queue_option(text: str) -> tuple[str, int]:
 
 def _duration_option(name: str, default: str, text: str) -> Callable[[Command], Command]:
     return click.option(name, type=duration, metavar="DURATION", default=default, show_default=True, help=text)
+
+
+def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
+    """Most often a typing error; not refused, since `.using(queue=...)` may send tasks to any queue."""
+    used = {queue.default_queue, *(handler.queue for handler in queue.handlers.values())}
+    for name in sorted(set(served) - used):
+        logger.warning("no handler uses the queue %s; those in use are: %s", name, ", ".join(sorted(used)))
 
 
 @click.command()
@@ -61,6 +71,7 @@ def worker(
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     loaded = load(target, url)
     concurrency = dict(queues) or {loaded.queue.default_queue: DEFAULT_CONCURRENCY}
+    _warn_of_unused(loaded.queue, concurrency)
     code = Worker(
         loaded.queue,
         loaded.engine(),

@@ -57,6 +57,11 @@ def test_without_queue_the_worker_serves_the_default_queue(shell: Shell, enqueue
     assert counts(shell) == {"default": {"COMPLETED": 1}}
 
 
+def test_a_queue_that_no_handler_uses_is_warned_of(shell: Shell, database: str, caplog: Any) -> None:
+    shell.ok("worker", TARGET, "--queue", "mial=2", "--drain")
+    assert "no handler uses the queue mial; those in use are: default, mail" in caplog.text
+
+
 def test_max_tasks_ends_the_worker(shell: Shell, enqueue: Any) -> None:
     for _ in range(3):
         enqueue("tidy")
@@ -74,6 +79,7 @@ def test_a_failed_task_is_listed_with_its_error_and_runs_again_on_retry(shell: S
     assert data(shell, "retry", TARGET, failed)["retried"] == 1
     assert counts(shell) == {"mail": {"NEW": 1}}
     assert data(shell, "retry", TARGET, failed)["retried"] == 0
+    assert "left: 1 of no task, or of one that is not FAILED or CANCELLED" in shell.ok("retry", TARGET, failed)
 
 
 def test_cancel_takes_waiting_tasks_by_queue(shell: Shell, enqueue: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ URL = "sqlite:///cli.db"
     [
         ("cli_app", "must be module:attribute"),
         ("no_such_module:queue", "no_such_module cannot be imported"),
+        ("no_such_module:queue", "go to its folder or set PYTHONPATH"),
+        ("./cli_app.py:queue", "name a module as in an import, not a file"),
         ("cli_app:other", "cli_app:other is no TaskQueue; there is cli_app:queue"),
         ("cli_app:missing.part", "is no TaskQueue"),
     ],
@@ -29,6 +32,7 @@ def test_a_wrong_target_is_a_usage_error(app: Path, shell: Shell, target: str, m
     ("url", "message"),
     [
         ("nonsense", "the URL cannot be used"),
+        ("nonsense", "write it as postgresql+psycopg://"),
         ("nosuchdialect://host/db", "the URL cannot be used"),
         ("oracle+nosuchdriver://host/db", "the URL cannot be used"),
     ],
@@ -36,6 +40,18 @@ def test_a_wrong_target_is_a_usage_error(app: Path, shell: Shell, target: str, m
 def test_a_wrong_url_is_a_usage_error(app: Path, shell: Shell, url: str, message: str) -> None:
     result = shell.run("status", "cli_app:queue", "--url", url)
     assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "extra"),
+    [("mysql+mysqldb://h/d", "MySQLdb", "mysql"), ("postgresql+psycopg://h/d", "psycopg", "postgresql")],
+)
+def test_a_missing_driver_is_named_with_the_extra_that_installs_it(
+    app: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, url: str, driver: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)
+    result = shell.run("status", "cli_app:queue", "--url", url)
+    assert (result.exit_code, f'pip install "sa-taskqueue[{extra}]"' in result.stderr) == (2, True), result.stderr
 
 
 def test_without_url_and_engine_both_ways_to_give_one_are_named(app: Path, shell: Shell) -> None:
