@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import SERVERS, USUAL, Backend, Unavailable
+from tests.servers import PINNED, SERVERS, USUAL, Backend, Unavailable
 from tests.servers.choice import CHOICE, Choice
 
 SYNC_FIXTURES = {"engine", "url"}
@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--servers",
         metavar="NAMES",
         help=f"comma-separated: {', '.join(SERVERS)}, or all; a server named here is started if none is found "
-        f"(default: those of {', '.join(USUAL)} that are found)",
+        f"(default: those of {', '.join(USUAL)} that are found); {' and '.join(PINNED)} run only where a URL names one",
     )
     group.addoption("--require-all-servers", action="store_true", help="a server that is absent ends the run at once")
     group.addoption("--no-skips", action="store_true", help="a skipped test counts as failed")
@@ -47,7 +47,14 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     choice = config.stash[CHOICE]
-    return [f"server {name}: {choice.urls.get(name) or choice.reasons[name]}" for name in choice.names]
+    pinned = [name for name in PINNED if name not in choice.names]
+    return [
+        *(f"server {name}: {choice.urls.get(name) or choice.reasons[name]}" for name in choice.names),
+        *(
+            f"server {name}: not run, pinned by golden SQL (name one in SA_TASKQUEUE_TEST_{name.upper()}_URL)"
+            for name in pinned
+        ),
+    ]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -97,7 +104,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def _choose(config: pytest.Config) -> Choice:
     named: str | None = config.getoption("--servers")
-    choice = Choice(list(SERVERS) if named == "all" else (named or ",".join(USUAL)).split(","))
+    run = [name for name in SERVERS if name not in PINNED]
+    named_by_url = [name for name in PINNED if SERVERS[name].named()]
+    choice = Choice([*run, *named_by_url] if named == "all" else named.split(",") if named else [*USUAL, *named_by_url])
     unknown = set(choice.names) - set(SERVERS)
     if unknown:
         raise pytest.UsageError(f"--servers: no server is called {', '.join(sorted(unknown))}")
@@ -110,7 +119,7 @@ def _choose(config: pytest.Config) -> Choice:
             url = SERVERS[name].find(start=bool(named) or required)
             choice.urls[name] = url.render_as_string(hide_password=False)
         except Unavailable as reason:
-            if required:
+            if required and name not in PINNED:
                 raise pytest.UsageError(str(reason)) from None
             choice.reasons[name] = str(reason)
     return choice

@@ -93,6 +93,12 @@ class Adapter:
     name: ClassVar[str] = "generic"
     lists_may_scan: ClassVar[bool] = False
     """Whether a DELETE by a list of ids may read the whole of a small table, and wait for rows it does not name."""
+    longest_list: ClassVar[int | None] = None
+    """How many values the server takes in one list of parameters; None: as many as are ever sent."""
+    locks_when_fetched: ClassVar[bool] = False
+    """Whether rows lock as they are fetched: then `skip_locked` takes away the limit, and the caller fetches no more
+    rows than that, with `bound_fetch`.
+    """
     copies: ClassVar[bool] = False
     """Whether the server takes rows by COPY."""
     worker_isolation: ClassVar[str | None] = "READ COMMITTED"
@@ -204,6 +210,9 @@ class Adapter:
     def skip_locked(self, pick: AnySelect) -> AnySelect:
         """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""
         return pick
+
+    def bound_fetch(self, cursor: Any, rows: int) -> None:
+        """Keep the driver's cursor from fetching more than this many rows ahead."""
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
         """An INSERT that leaves a row out whose value of the unique ``column`` is taken.

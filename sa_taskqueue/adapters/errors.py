@@ -58,10 +58,12 @@ def error_number(error: BaseException) -> int | None:
     return None
 
 
-_COLUMN = re.compile(r"""(?:\bcolumn:? |\bcolumn named )(?!named )["'`]?(?:\w+\.)*([^"'`\s.]+)""", re.IGNORECASE)
+_COLUMN = re.compile(r"""(?:\bcolumn:? |\bcolumn named? )(?!named? )["'`]?(?:\w+\.)*([^"'`\s.]+)""", re.IGNORECASE)
+_IDENTIFIER = re.compile(r'"([^"]+)": invalid identifier')
 
 
 def missing_column(error: BaseException) -> str:
     """The name in a message about a MISSING_COLUMN, which the drivers do not give apart from its text."""
-    found = _COLUMN.search(str(driver_error(error)))
+    message = str(driver_error(error))
+    found = _IDENTIFIER.search(message) or _COLUMN.search(message)
     return found[1] if found else "that the statement names"

@@ -157,7 +157,7 @@ class PostgreSQL(PostgreSQLTypes):
         return pick.with_for_update(skip_locked=True)
 
     def take_from(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape | None:
-        ranges = _arrays(
+        ranges = row_arrays(
             "ranges",
             {
                 "low_priority": SmallInteger(),
@@ -183,7 +183,9 @@ class PostgreSQL(PostgreSQLTypes):
         return ReturningClaim(changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns))
 
     def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
-        brought = _arrays("brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs")
+        brought = row_arrays(
+            "brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs"
+        )
         # Concatenated, so that the plan cannot read the index of RUNNING rows instead of the primary key: with the
         # statistics of a quiet table it did, and walked over every row in flight and, under an old snapshot, every dead
         # one (2026-11-30: a drain of 150,000 with a snapshot open fell to 0.35 of its rate).
@@ -205,7 +207,7 @@ class PostgreSQL(PostgreSQLTypes):
         return cte.prefix_with("MATERIALIZED") if at_least(self.version, 12) else cte
 
 
-def _arrays(name: str, types: Mapping[str, TypeEngine[Any]], **parameters: str) -> TableValuedAlias:
+def row_arrays(name: str, types: Mapping[str, TypeEngine[Any]], **parameters: str) -> TableValuedAlias:
     """Rows brought along as arrays side by side; the arrays' parameters are named as the columns, or as said."""
     arrays = [
         cast(bindparam(parameters.get(key, key), type_=ARRAY(type_)), ARRAY(type_)) for key, type_ in types.items()

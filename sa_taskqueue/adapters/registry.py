@@ -12,9 +12,16 @@ from sqlalchemy import ColumnElement, Dialect
 
 from sa_taskqueue.adapters.base import Adapter, at_least
 from sa_taskqueue.adapters.mariadb import MariaDB
+from sa_taskqueue.adapters.mssql import SQLServer
 from sa_taskqueue.adapters.mysql import MySQL, MySQLTypes
+from sa_taskqueue.adapters.oracle import Oracle
+from sa_taskqueue.adapters.partial import IndexedRows
 from sa_taskqueue.adapters.postgresql import PostgreSQL, PostgreSQLTypes
 from sa_taskqueue.adapters.sqlite import SQLite
+from sa_taskqueue.exceptions import UnsupportedServer
+
+_AZURE_SQL = (12, 0, 2000, 8)
+"""What Azure SQL Database calls itself, whatever it can do."""
 
 AdapterFactory = Callable[[Dialect], Adapter]
 
@@ -39,10 +46,16 @@ def factory_for(name: str) -> AdapterFactory:
 
 
 def index_options(holds: ColumnElement[bool] | None) -> dict[str, Any]:
-    """The options of an index over only the rows for which ``holds``, where the database has partial indexes."""
+    """The options of an index over only the rows for which ``holds``, where the database can have it."""
     if holds is None:
         return {}
-    return {"postgresql_where": holds, "sqlite_where": holds, "mssql_where": holds}
+    rows = IndexedRows(holds)
+    return {"postgresql_where": rows, "sqlite_where": rows, "mssql_where": rows}
+
+
+def unique_options(column: ColumnElement[Any]) -> dict[str, Any]:
+    """The options of a unique index of a column that may be NULL: SQL Server takes a second NULL for a duplicate."""
+    return {"mssql_where": column.is_not(None)}
 
 
 def table_options() -> dict[str, Any]:
@@ -62,6 +75,26 @@ def _mysql(dialect: Dialect) -> Adapter:
     return _from_version(MySQL(dialect), portable, 8)
 
 
+def _oracle(dialect: Dialect) -> Adapter:
+    return _at_least(Oracle(dialect), "Oracle Database", "19c", 19)
+
+
+def _mssql(dialect: Dialect) -> Adapter:
+    adapter = SQLServer(dialect)
+    return adapter if adapter.version == _AZURE_SQL else _at_least(adapter, "SQL Server", "2016", 13)
+
+
+def _at_least(adapter: Adapter, server: str, release: str, *floor: int) -> Adapter:
+    """The adapter; an older server is refused, as the portable types and clock are not its own."""
+    if at_least(adapter.version, *floor):
+        return adapter
+    raise UnsupportedServer(server=server, version=_text(adapter.version), floor=release)
+
+
+def _text(version: tuple[int, ...] | None) -> str:
+    return ".".join(map(str, version or ()))
+
+
 def _from_version(adapter: Adapter, portable: Adapter, *floor: int) -> Adapter:
     """The adapter from this version on, else the portable statements; said once, as adapters are kept."""
     if at_least(adapter.version, *floor):
@@ -69,15 +102,17 @@ def _from_version(adapter: Adapter, portable: Adapter, *floor: int) -> Adapter:
     logger.warning(
         "%s %s has no SKIP LOCKED: tasks are claimed one by one, which is slower; %s or newer is better",
         adapter.name,
-        ".".join(map(str, adapter.version or ())),
-        ".".join(map(str, floor)),
+        _text(adapter.version),
+        _text(floor),
     )
     return portable
 
 
 _FACTORIES: dict[str, AdapterFactory] = {
     "mariadb": _mysql,
+    "mssql": _mssql,
     "mysql": _mysql,
+    "oracle": _oracle,
     "postgresql": _postgresql,
     "sqlite": SQLite,
 }

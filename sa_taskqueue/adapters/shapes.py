@@ -60,7 +60,21 @@ class CompareAndSet:
     change: Update | Delete
 
 
-TakeShape = ReturningClaim | LockThenUpdate | CompareAndSet
+@dataclass(frozen=True, slots=True)
+class FetchThenUpdate:
+    """Where rows lock as they are fetched: a cursor without a limit, of which exactly ``at_most`` rows are fetched.
+
+    It gives the ids. Then these are changed by primary key, and read as they are now (both take ``ids``). ``bound``
+    keeps the driver's cursor from fetching ahead.
+    """
+
+    cursor: AnySelect
+    change: Update | Delete
+    read: AnySelect
+    bound: Callable[[Any, int], None]
+
+
+TakeShape = ReturningClaim | LockThenUpdate | CompareAndSet | FetchThenUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +87,17 @@ class HeldReturning:
 
 @dataclass(frozen=True, slots=True)
 class HeldLocked:
-    """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by key, per equal inputs."""
+    """Lock and read ``id, epoch, status`` of ``ids``; what is still held is changed by key, per equal inputs.
+
+    In parts of at most ``longest`` ids, where the server takes no longer lists.
+    """
 
     lock: AnySelect
     change: Update | Delete
     inputs: tuple[str, ...]
     by_list: bool = True
     """Whether the change takes ``ids``; else it is sent once for each ``old_id``."""
+    longest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@
      |    +-- InvalidHandler
      |    +-- AutocommitEngine
      |    +-- InMemoryDatabase
+     |    +-- UnsupportedServer
      |    +-- IsolationRefused
      |    +-- InvalidSetting
      +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
@@ -62,6 +63,7 @@ from sa_taskqueue.exceptions.configuration import (
     InvalidHandler,
     InvalidSetting,
     IsolationRefused,
+    UnsupportedServer,
 )
 from sa_taskqueue.exceptions.database import (
     CommitUnknown,
@@ -151,4 +153,5 @@ __all__ = [
     "UndecodableTask",
     "UniqueKeyError",
     "UnknownTask",
+    "UnsupportedServer",
 ]

@@ -48,6 +48,17 @@ class InMemoryDatabase(ConfigurationError):
     url: str
 
 
+class UnsupportedServer(ConfigurationError):
+    """{server} {version} is too old: the task queue needs {floor} or newer. Upgrade the server, or keep the tasks in
+    another database.
+    """
+
+    code = "unsupported_server"
+    server: str
+    version: str
+    floor: str
+
+
 class IsolationRefused(ConfigurationError):
     """The isolation level {level} is refused for a handler's session: a renewal of the lease would make its commit
     fail. It is READ COMMITTED already: lock what must not change (with_for_update), or use a session of your own.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Index, Table, literal_column
 
-from sa_taskqueue.adapters.registry import index_options
+from sa_taskqueue.adapters.registry import index_options, unique_options
 from sa_taskqueue.models.names import explicit_name
 from sa_taskqueue.states import TERMINAL, Status
 
@@ -38,7 +38,8 @@ def complete_table(table: Table, roles: Sequence[IndexRole] = QUEUE_INDEXES) -> 
     for role in roles:
         _add(table, index_name(table, role.role), role.columns, index_options(_rows(table, role.statuses)))
     if UNIQUE_COLUMN in table.c:
-        _add(table, unique_index_name(table), (UNIQUE_COLUMN,), {"unique": True})
+        options = {"unique": True, **unique_options(table.c[UNIQUE_COLUMN])}
+        _add(table, unique_index_name(table), (UNIQUE_COLUMN,), options)
 
 
 def index_name(table: Table, role: str) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.shapes import AnySelect, TakeShape
+from sa_taskqueue.store.fetching import skip_locked_first
 from sa_taskqueue.store.reading import Unreadable, raw
 from sa_taskqueue.store.running import Values, take
 
@@ -33,7 +34,7 @@ class CarefulClaim:
     ) -> None:
         self._adapter = adapter
         self._shape = shape
-        self._first = adapter.skip_locked(due.with_only_columns(raw(table.c.id)))
+        self._due = due.with_only_columns(raw(table.c.id))
         self._fail = fail
 
     def take(self, connection: Connection, values: Values) -> list[Any]:
@@ -61,5 +62,5 @@ class CarefulClaim:
         return self._adapter.classify(error) is ErrorKind.UNREADABLE
 
     def _fail_first(self, connection: Connection, one: Values, error: Exception) -> None:
-        for [raw_id] in connection.execute(self._first, one).fetchall():
+        for [raw_id] in skip_locked_first(connection, self._adapter, self._due, one, rows=1):
             self._fail(connection, Unreadable(raw_id, f"{type(error).__name__}: {driver_error(error)}"))

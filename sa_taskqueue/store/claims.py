@@ -59,7 +59,8 @@ class Claims:
 
         Where the driver fails on a value, the error is raised once; the next claim of the queue finds the row.
         """
-        values = {"of_queue": queue, "at_most": limit, "lease": lease, "holder": by}
+        at_most = min(limit, self._adapter.longest_list or limit)
+        values = {"of_queue": queue, "at_most": at_most, "lease": lease, "holder": by}
         if queue in self._doubtful:
             self._doubtful.remove(queue)
             return self._read(connection, self._careful.take(connection, values))

@@ -33,7 +33,8 @@ def check_schema(connection: Connection, table: Table) -> None:
     found = inspector.get_indexes(table.name, schema=schema)
     unique = inspector.get_unique_constraints(table.name, schema=schema)
     _check_charsets(connection, table, schema)
-    _check_indexes(table, [(each["column_names"], bool(each["unique"])) for each in found], unique)
+    named = {str(each["name"]) for each in found if None in each["column_names"]}
+    _check_indexes(table, [(each["column_names"], bool(each["unique"])) for each in found], unique, named)
 
 
 def check_writable(connection: Connection, table: Table) -> None:
@@ -50,12 +51,15 @@ def _check_charsets(connection: Connection, table: Table, schema: str | None) ->
             raise NarrowCharset(table=table.fullname, column=column, charset=charset)
 
 
-def _check_indexes(table: Table, indexes: list[tuple[list[str | None], bool]], constraints: list[Any]) -> None:
-    """An index of another name over the same columns serves as well."""
+def _check_indexes(
+    table: Table, indexes: list[tuple[list[str | None], bool]], constraints: list[Any], named: set[str]
+) -> None:
+    """An index of another name over the same columns serves as well; one over expressions is known by its name."""
     indexes = indexes + [(each["column_names"], True) for each in constraints]
     for index in sorted(table.indexes, key=lambda index: index.name or ""):
         columns = [column.name for column in index.columns]
-        if not any(columns == names and unique >= bool(index.unique) for names, unique in indexes):
+        same = any(columns == names and unique >= bool(index.unique) for names, unique in indexes)
+        if not same and index.name not in named:
             raise IndexMissing(table=table.fullname, index=str(index.name), columns=", ".join(columns))
 
 

@@ -26,6 +26,7 @@ from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments, TakeShape
 from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.reading import converter, raw
 from sa_taskqueue.store.rows import Pair, Renewed, TakenOver
 from sa_taskqueue.store.running import change_held, take
@@ -56,8 +57,13 @@ class Leases:
         missing = {task: epoch for task, epoch in held if task not in extended}
         if not missing:
             return Renewed(extended, set())
-        rows = connection.execute(self._standing, {"ids": list(missing)})
-        return Renewed(extended, {row.id for row in rows if missing[row.id] == row.epoch})
+        standing = {
+            row.id
+            for part in in_parts(list(missing), self._adapter.longest_list)
+            for row in connection.execute(self._standing, {"ids": part})
+            if missing[row.id] == row.epoch
+        }
+        return Renewed(extended, standing)
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float) -> set[UUID]:
         """Give back, the attempt not counted: NEW at once, or SCHEDULED after ``delay`` seconds."""

@@ -12,7 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.shapes import AnySelect
+from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import skip_locked_first
 from sa_taskqueue.store.savepoints import savepoint
 
 Mark = tuple[dt.datetime, uuid.UUID]
@@ -30,7 +32,8 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     deleted, mark = 0, None
     while deleted < limit:
         wanted = limit - deleted
-        rows = connection.execute(adapter.skip_locked(_after(table, old, mark).limit(wanted))).all()
+        following = adapter.by_index(_after(table, old, mark), table, index_name(table, "prune"))
+        rows = skip_locked_first(connection, adapter, following, rows=wanted)
         deleted += _delete(connection, table, status, [row.id for row in rows])
         if len(rows) < wanted:
             break

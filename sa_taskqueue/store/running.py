@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue.adapters.shapes import (
     CompareAndSet,
+    FetchThenUpdate,
     HeldLocked,
     HeldOneByOne,
     HeldReturning,
@@ -21,6 +23,7 @@ from sa_taskqueue.adapters.shapes import (
     TakeShape,
 )
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import fetch_exactly, in_parts
 from sa_taskqueue.store.rows import Pair
 
 Values = Mapping[str, Any]
@@ -41,6 +44,13 @@ def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[A
         case CompareAndSet(candidates, change):
             found = connection.execute(candidates, values).fetchall()
             return [row[:-2] for row in found if _won(connection, change, values, row)]
+        case FetchThenUpdate(cursor, change, read, bound):
+            found = fetch_exactly(connection, cursor, values, rows=values["at_most"], bound=bound)
+            if not found:
+                return []
+            ids = {"ids": [row[0] for row in found]}
+            connection.execute(change, {**values, **ids})
+            return connection.execute(read, ids).fetchall()
 
 
 def change_held(
@@ -62,8 +72,12 @@ def change_held(
             ids = [task for task, _ in held]
             epochs = [epoch for _, epoch in held]
             return set(connection.execute(statement, {**values, **arrays, "ids": ids, "epochs": epochs}).scalars())
-        case HeldLocked():
-            return _change_locked(connection, shape, held, inputs, values)
+        case HeldLocked(longest=longest):
+            return {
+                task
+                for part in in_parts(sorted(zip(held, inputs, strict=True), key=itemgetter(0)), longest)
+                for task in _change_locked(connection, shape, part, values)
+            }
         case HeldOneByOne(change, names):
             return {
                 pair[0]
@@ -73,12 +87,12 @@ def change_held(
 
 
 def _change_locked(
-    connection: Connection, shape: HeldLocked, held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]], values: Values
+    connection: Connection, shape: HeldLocked, held: Sequence[tuple[Pair, tuple[Any, ...]]], values: Values
 ) -> set[UUID]:
-    rows = connection.execute(shape.lock, {"ids": [task for task, _ in held]}).fetchall()
+    rows = connection.execute(shape.lock, {"ids": [task for (task, _), _ in held]}).fetchall()
     current = {task: epoch for task, epoch, status in rows if status == Status.RUNNING}
     groups: defaultdict[tuple[Any, ...], list[UUID]] = defaultdict(list)
-    for (task, epoch), own in zip(held, inputs, strict=True):
+    for (task, epoch), own in held:
         if current.get(task) == epoch:
             groups[own].append(task)
     for own, ids in groups.items():

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Double, Integer, Table, Text, case, func, literal_column, null
+from sqlalchemy import ColumnElement, Connection, Double, Integer, String, Table, Text, case, func, literal_column, null
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments, Inputs
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.rows import Settlement
 from sa_taskqueue.store.running import change_held
 
@@ -29,7 +30,7 @@ class Settling:
         history: Inputs = {"new_error": Text(), "new_errors": Text()}
         self._completed = adapter.held(table, self._complete, {})
         self._deleted = adapter.held(table, None, {})
-        self._ended = adapter.held(table, self._end, {"new_status": Text(), "new_result": Text(), **history})
+        self._ended = adapter.held(table, self._end, {"new_status": String(9), "new_result": Text(), **history})
         self._again = adapter.held(table, self._try_again, {"delay": Double(), "uncounted": Integer(), **history})
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
@@ -39,7 +40,9 @@ class Settling:
             kinds[_kind(settlement)].append(settlement)
         if len(kinds) > 1 and self._lock is not None:
             # One order over all kinds: each statement below locks only its own rows in order.
-            connection.execute(self._lock, {"ids": [settlement.id for settlement in settlements]})
+            ids = sorted(settlement.id for settlement in settlements)
+            for part in in_parts(ids, self._adapter.longest_list):
+                connection.execute(self._lock, {"ids": part})
         changed: set[UUID] = set()
         for kind, group in kinds.items():
             changed |= self._write(connection, kind, group)

@@ -29,6 +29,7 @@ from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import DuplicateTask, TaskRunning
 from sa_taskqueue.models.indexes import UNIQUE_COLUMN, unique_index_name
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.new_rows import NewTask, row_values
 from sa_taskqueue.store.savepoints import savepoint
 
@@ -137,7 +138,11 @@ class _Inserter:
             return self._insert_by_halves(rows)
         hashes = [row.hash for row in rows]
         column = self._table.c[UNIQUE_COLUMN]
-        taken = set(self._connection.scalars(select(column).where(column.in_(hashes))))
+        taken = {
+            each
+            for part in in_parts(hashes, self._adapter.longest_list)
+            for each in self._connection.scalars(select(column).where(column.in_(part)))
+        }
         first = {row.hash: row for row in reversed(rows) if row.hash not in taken}
         return self._insert_by_halves([row for row in rows if first.get(row.hash) is row])
 
@@ -169,7 +174,8 @@ class _Inserter:
         """Whether the key's own index was violated: any other violation is the caller's business."""
         if self._adapter.classify(error) is not ErrorKind.UNIQUE:
             return False
-        return unique_index_name(self._table) in str(driver_error(error))
+        # In lower case: Oracle tells all names in upper case.
+        return unique_index_name(self._table).lower() in str(driver_error(error)).lower()
 
     def _settle_duplicate(self, row: _Row) -> bool:
         """False: the key has become free, or the task that holds it has changed; to be tried again."""

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Float, Table, Text, bindparam, case, null, select
+from sqlalchemy import ColumnElement, Connection, Float, String, Table, Text, bindparam, case, null, select
 
 from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.leases import let_go
 from sa_taskqueue.store.new_rows import database_now
 from sa_taskqueue.store.rows import Pair
@@ -33,15 +34,18 @@ class UnknownNames:
         self._table = table
         self._adapter = adapter
         self._errors = select(table.c.id, table.c.error).where(table.c.id.in_(bindparam("ids", expanding=True)))
-        self._give_back = adapter.held(table, self._given_back, {"new_status": Text(), "new_error": Text()})
+        self._give_back = adapter.held(table, self._given_back, {"new_status": String(9), "new_error": Text()})
 
     def give_back(self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float) -> set[UUID]:
         """SCHEDULED after ``delay`` seconds, attempt not counted; FAILED once the first look is so long ago."""
         if not held:
             return set()
         now = database_now(connection)
-        rows = connection.execute(self._errors, {"ids": [task for task, _ in held]})
-        errors: dict[UUID, str | None] = {row.id: row.error for row in rows}
+        errors: dict[UUID, str | None] = {
+            row.id: row.error
+            for part in in_parts([task for task, _ in held], self._adapter.longest_list)
+            for row in connection.execute(self._errors, {"ids": part})
+        }
         inputs = []
         for task, epoch in held:
             since = _first_look(errors.get(task), epoch) or now

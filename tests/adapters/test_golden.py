@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Dialect
-from sqlalchemy.dialects import oracle, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.mysql import mysqldb
 from sqlalchemy.dialects.mysql.mariadb import MariaDBDialect
 from sqlalchemy.dialects.postgresql import psycopg
+from sqlalchemy.engine.default import DefaultDialect
 
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.store import TaskStore
@@ -29,7 +30,7 @@ def dialect_of(name: str) -> Dialect:
         "mysql": mysqldb.dialect,
         "mariadb": MariaDBDialect,
         "sqlite": sqlite.dialect,
-        "oracle": oracle.dialect,
+        "generic": DefaultDialect,
     }
     kind, _, version = name.partition("_")
     dialect: Dialect = kinds[kind]()

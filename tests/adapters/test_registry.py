@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Dialect
 from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
+from sqlalchemy.engine.default import DefaultDialect
 
 from sa_taskqueue.adapters import registry
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.mariadb import MariaDB
+from sa_taskqueue.adapters.mssql import SQLServer
 from sa_taskqueue.adapters.mysql import MySQL, MySQLTypes
+from sa_taskqueue.adapters.oracle import Oracle
 from sa_taskqueue.adapters.postgresql import PostgreSQL, PostgreSQLTypes
 from sa_taskqueue.adapters.registry import adapter_for, index_options, table_options
 from sa_taskqueue.adapters.sqlite import SQLite
@@ -39,8 +42,9 @@ def dialect(module: Any, version: tuple[Any, ...] | None = None, *, mariadb: boo
         (dialect(mysql, (5, 5, 5, 10, 11, 19), mariadb=False), MySQLTypes),
         (dialect(sqlite, (3, 40, 1)), SQLite),
         (dialect(sqlite, (3, 31, 1)), SQLite),
-        (dialect(oracle, (23, 4)), Adapter),
-        (dialect(mssql, (16, 0)), Adapter),
+        (dialect(oracle, (23, 4)), Oracle),
+        (dialect(mssql, (16, 0)), SQLServer),
+        (DefaultDialect(), Adapter),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 from tests.servers.base import Backend, Server, Unavailable
 from tests.servers.mysql import MariaDBServer, MySQLServer
+from tests.servers.pinned import OracleServer, SQLServerServer
 from tests.servers.postgresql import PostgreSQL18Server, PostgreSQLServer
 from tests.servers.sqlite import SQLiteServer
 
 SERVERS: dict[str, Server] = {
     server.name: server
-    for server in (SQLiteServer(), PostgreSQLServer(), MySQLServer(), MariaDBServer(), PostgreSQL18Server())
+    for server in (
+        SQLiteServer(),
+        PostgreSQLServer(),
+        MySQLServer(),
+        MariaDBServer(),
+        PostgreSQL18Server(),
+        OracleServer(),
+        SQLServerServer(),
+    )
 }
+
+#: Never started, never required: run only where a URL names one, else said to be pinned by golden SQL.
+PINNED = ("oracle", "mssql")
 
 #: What a plain `pytest` runs on. `postgresql18` is the same dialect again: asked for by name, or by `all`.
 USUAL = ("sqlite", "postgresql", "mysql", "mariadb")
 
-__all__ = ["Backend", "SERVERS", "Server", "USUAL", "Unavailable"]
+__all__ = ["Backend", "PINNED", "SERVERS", "Server", "USUAL", "Unavailable"]

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import URL, Connection, Table, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
@@ -35,10 +36,13 @@ class Server:
     async_drivers: Sequence[str]
     #: How many of `async_drivers`, from the first, are usual.
     usual_async = 1
+    #: For drivers that know this argument, and servers that know this question.
+    connect_args: Mapping[str, Any] = MappingProxyType({"connect_timeout": 5})
+    version_query = "SELECT version()"
 
     def find(self, *, start: bool) -> URL:
         """URL of an administrator's database; starts a server of our own if there is none and `start` is true."""
-        named = os.environ.get(f"SA_TASKQUEUE_TEST_{self.name.upper()}_URL")
+        named = self.named()
         if named:
             url = self._with_driver(make_url(named), self.drivers[0])
             reason = self.refusal(url)
@@ -51,6 +55,10 @@ class Server:
         if not start:
             raise Unavailable(f"{self.name}: no server found, and none is started here; name one with --servers")
         return self.start()
+
+    def named(self) -> str | None:
+        """The URL in the server's environment variable."""
+        return os.environ.get(f"SA_TASKQUEUE_TEST_{self.name.upper()}_URL")
 
     def candidates(self) -> Iterator[URL]:
         """Where a server of this kind usually runs on this machine."""
@@ -70,9 +78,9 @@ class Server:
     def refusal(self, url: URL) -> str | None:
         """Why the server at `url` cannot be used; None if it can."""
         try:
-            engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5})
+            engine = create_engine(url, poolclass=NullPool, connect_args=dict(self.connect_args))
             with engine.connect() as connection:
-                version = connection.execute(text("SELECT version()")).scalar_one()
+                version = str(connection.execute(text(self.version_query)).scalar_one())
         except (DBAPIError, ImportError) as error:
             return str(error).splitlines()[0]
         return None if self.accepts(version) else f"it is {version}"

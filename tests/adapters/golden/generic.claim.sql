@@ -1,4 +1,4 @@
--- No FOR UPDATE beside FETCH FIRST: Oracle refuses it (ORA-02014).
+-- A dialect nobody has written an adapter for gets standard SQL: candidates are read, each is changed if still as read.
 SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.headers, task.attempt + 1 AS attempt,
     task.max_attempts, task.crashes, task.epoch + 1 AS epoch, task.errors, task.error,
     task.scheduled_at AS scheduled_at, task.created_at AS created_at, task.ready_at AS ready_at,
@@ -6,7 +6,7 @@ SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.head
 FROM task
 WHERE task.queue = :of_queue AND task.status = 'NEW'
 ORDER BY task.priority, task.ready_at, task.id
-FETCH FIRST :at_most ROWS ONLY;
+LIMIT :at_most;
 
 UPDATE task
 SET status='RUNNING', attempt=(task.attempt + 1), epoch=(task.epoch + 1),

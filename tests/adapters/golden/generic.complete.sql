@@ -1,4 +1,3 @@
--- A dialect nobody has written an adapter for yet gets the portable, guarded change.
 UPDATE task
 SET status='COMPLETED', finished_at=CURRENT_TIMESTAMP, reserved_until=NULL, reserved_by=NULL, unique_hash=NULL
 WHERE task.id = :old_id AND task.epoch = :old_epoch AND task.status = 'RUNNING'

@@ -1,0 +1,230 @@
+"""Oracle 19c and later. Pinned by golden SQL and the rules of Oracle's pages; never run on a server by the tests.
+
+``FOR UPDATE`` is refused beside ``FETCH FIRST`` (ORA-02014), and ``ROWNUM`` counts before locked rows are skipped. But
+with ``SKIP LOCKED`` a row is locked when it is fetched: so a cursor without a limit is read for exactly as many rows as
+are wanted, and closed. The driver must not fetch ahead: `bound_fetch`.
+
+Moments are ``TIMESTAMP(6)`` in UTC, not ``WITH TIME ZONE``: python-oracledb drops the zone of an aware datetime, which
+is then stored in the session's zone (python-oracledb #414), and the server indexes such a column as an expression.
+
+JSON is ``CLOB`` in every version, so that upgrading the server changes no table. '' is NULL: neither JSON nor a name
+is ever empty.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, ClassVar, cast
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Float,
+    Interval,
+    Table,
+    Text,
+    bindparam,
+    case,
+    extract,
+    func,
+    literal_column,
+    select,
+    type_coerce,
+)
+from sqlalchemy.dialects import oracle
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateIndex
+from sqlalchemy.sql.compiler import DDLCompiler, GenericTypeCompiler
+from sqlalchemy.sql.visitors import replacement_traverse
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from sa_taskqueue.adapters.base import Adapter, Seconds, bound_inputs, changed, seconds_expression
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error
+from sa_taskqueue.adapters.partial import IndexedRows
+from sa_taskqueue.adapters.shapes import (
+    AnySelect,
+    AssignFrom,
+    Assignments,
+    Columns,
+    FetchThenUpdate,
+    HeldLocked,
+    HeldShape,
+    Inputs,
+    TakeShape,
+)
+
+# https://docs.oracle.com/en/error-help/db/
+_KINDS = {
+    "ORA-00060": ErrorKind.DEADLOCK,
+    "ORA-08177": ErrorKind.SERIALIZATION,
+    "ORA-01555": ErrorKind.SERIALIZATION,
+    "ORA-00054": ErrorKind.LOCK_TIMEOUT,
+    "ORA-30006": ErrorKind.LOCK_TIMEOUT,
+    "ORA-00001": ErrorKind.UNIQUE,
+    "ORA-00942": ErrorKind.MISSING_TABLE,
+    "ORA-00904": ErrorKind.MISSING_COLUMN,
+    "ORA-01456": ErrorKind.READ_ONLY,
+    "ORA-16000": ErrorKind.READ_ONLY,
+    "ORA-01031": ErrorKind.NO_PRIVILEGE,
+    "ORA-41900": ErrorKind.NO_PRIVILEGE,
+    "ORA-01536": ErrorKind.DISK_FULL,
+    "ORA-01653": ErrorKind.DISK_FULL,
+    "ORA-01654": ErrorKind.DISK_FULL,
+    "ORA-01691": ErrorKind.DISK_FULL,
+    "ORA-00028": ErrorKind.DISCONNECT,
+    "ORA-01012": ErrorKind.DISCONNECT,
+    "ORA-01033": ErrorKind.DISCONNECT,
+    "ORA-01034": ErrorKind.DISCONNECT,
+    "ORA-01089": ErrorKind.DISCONNECT,
+    "ORA-02396": ErrorKind.DISCONNECT,
+    "ORA-03113": ErrorKind.DISCONNECT,
+    "ORA-03114": ErrorKind.DISCONNECT,
+    "ORA-03135": ErrorKind.DISCONNECT,
+    "ORA-12514": ErrorKind.DISCONNECT,
+    "ORA-12537": ErrorKind.DISCONNECT,
+    "ORA-12541": ErrorKind.DISCONNECT,
+    "ORA-25408": ErrorKind.DISCONNECT,
+    "DPY-1001": ErrorKind.DISCONNECT,
+    "DPY-4011": ErrorKind.DISCONNECT,
+    "DPY-6005": ErrorKind.DISCONNECT,
+}
+
+_WAIT = "FOR UPDATE WAIT 2"
+"""Seconds. Without it a worker waits for ever for one row, and lets all its leases lapse."""
+
+_MAY_BE_SCALAR = "result"
+"""The column whose JSON need not be an object or array: before 21c ``IS JSON`` is false for 42."""
+
+
+_PREPARER = oracle.dialect().identifier_preparer  # type: ignore[no-untyped-call]
+
+
+class CheckedJson(Text):
+    """A ``CLOB`` that refuses what is not JSON."""
+
+
+class BoundClob(TypeDecorator[str]):
+    """A parameter that is bound as a CLOB: as text it could not be longer than 32,767 bytes in an expression."""
+
+    impl = Text
+    cache_ok = True
+
+    def get_dbapi_type(self, dbapi: Any) -> Any:
+        return dbapi.CLOB
+
+
+@compiles(CheckedJson)
+def _compile_json(_type: CheckedJson, compiler: GenericTypeCompiler, **options: Any) -> str:
+    column: Column[Any] | None = options.get("type_expression")
+    if column is None or column.name == _MAY_BE_SCALAR:
+        return "CLOB"
+    return f"CLOB CHECK ({compiler.dialect.identifier_preparer.format_column(column)} IS JSON (STRICT))"
+
+
+@compiles(CreateIndex, "oracle")
+def _compile_index(create: CreateIndex, compiler: DDLCompiler, **options: Any) -> str:
+    """A row whose keys are all NULL is in no B-tree index: so each column of a partial index is a CASE expression."""
+    index = create.element
+    text: str = compiler.visit_create_index(create, **options)  # type: ignore[no-untyped-call]
+    if not isinstance(rows := index.kwargs.get("postgresql_where"), IndexedRows):
+        return text
+    keys = [_indexed(column, rows) for column in index.columns]
+    listed = ", ".join(compiler.sql_compiler.process(key, include_table=False, literal_binds=True) for key in keys)
+    return f"{text.rpartition(' (')[0]} ({listed})"
+
+
+def _indexed(column: ColumnElement[Any], rows: IndexedRows) -> ColumnElement[Any]:
+    """The column as it stands in the index; a query that does not say it so does not use the index."""
+    return case((rows.condition, column))
+
+
+_SECONDS_IN = {"day": "86400", "hour": "3600", "minute": "60", "second": "1"}
+
+
+class Oracle(Adapter):
+    """Oracle 19c, 21c, 23ai, 26ai, through python-oracledb."""
+
+    name: ClassVar[str] = "oracle"
+    longest_list: ClassVar[int | None] = 1000  # ORA-01795 for more, before 23ai
+    locks_when_fetched: ClassVar[bool] = True
+
+    def id_type(self) -> TypeEngine[Any]:
+        return oracle.RAW(16)
+
+    def timestamp_type(self) -> TypeEngine[Any]:
+        return oracle.TIMESTAMP()  # its precision is 6 where none is given
+
+    def json_type(self) -> TypeEngine[Any]:
+        return CheckedJson()
+
+    def hash_type(self) -> TypeEngine[Any]:
+        return oracle.RAW(32)
+
+    def clock(self) -> ColumnElement[Any]:
+        return func.sys_extract_utc(literal_column("SYSTIMESTAMP"), type_=self.timestamp_type())
+
+    def after(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved(seconds_expression(seconds))
+
+    def ago(self, seconds: Seconds) -> ColumnElement[Any]:
+        return self._moved(-seconds_expression(seconds))
+
+    def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
+        wait = (moment - self.clock()).self_group()
+        parts: list[ColumnElement[Any]] = [
+            extract(field, wait) * literal_column(factor, Float()) for field, factor in _SECONDS_IN.items()
+        ]
+        return functools.reduce(operator.add, parts)
+
+    def json(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return func.to_clob(type_coerce(text, BoundClob()), type_=Text())
+
+    def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
+        cursor = self.skip_locked(pick.with_only_columns(columns[0]))
+        these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
+        read = select(*columns).where(these)
+        return FetchThenUpdate(cursor, changed(table, assignments).where(these), read, self.bound_fetch)
+
+    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+        these = table.c.id.in_(bindparam("ids", expanding=True))
+        rows = select(table.c.id, table.c.epoch, table.c.status).where(these).order_by(table.c.id)
+        lock = rows.suffix_with(_WAIT) if wait else rows.with_for_update(skip_locked=True)
+        change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
+        return HeldLocked(lock, change, tuple(inputs), longest=self.longest_list)
+
+    def lock(self, table: Table) -> AnySelect | None:
+        these = table.c.id.in_(bindparam("ids", expanding=True))
+        return select(table.c.id).where(these).order_by(table.c.id).suffix_with(_WAIT)
+
+    def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
+        found = next((one for one in table.indexes if one.name == index), None)
+        rows = found.kwargs.get("postgresql_where") if found is not None else None
+        if found is None or not isinstance(rows, IndexedRows):
+            return pick
+        keys = {column: _indexed(column, rows) for column in found.columns}
+        rewritten = cast("AnySelect", replacement_traverse(pick, {}, lambda element, **_: keys.get(element)))
+        hint = f"INDEX_ASC({_quoted(table.name)} {_quoted(index)})"
+        return rewritten.with_only_columns(*pick.selected_columns).with_hint(table, hint, "oracle")
+
+    def skip_locked(self, pick: AnySelect) -> AnySelect:
+        return pick.limit(None).with_for_update(skip_locked=True)
+
+    def bound_fetch(self, cursor: Any, rows: int) -> None:
+        # The first round trip brings `prefetchrows` rows, the next `arraysize` (thin mode), or what is missing of it
+        # (thick mode): python-oracledb #218. SQLAlchemy's async cursor has the driver's inside.
+        driver = getattr(cursor, "_cursor", cursor)
+        driver.prefetchrows = driver.arraysize = rows
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        # python-oracledb's exceptions carry one object; cx_Oracle's, too, but without `full_code`.
+        details = next(iter(driver_error(error).args), None)
+        code = getattr(details, "full_code", None) or str(details).partition(":")[0]
+        return _KINDS.get(code, ErrorKind.OTHER)
+
+    def _moved(self, seconds: ColumnElement[float]) -> ColumnElement[Any]:
+        return self.clock() + func.numtodsinterval(seconds, literal_column("'SECOND'"), type_=Interval())
+
+
+def _quoted(name: str) -> str:
+    return _PREPARER.quote(name)

@@ -1,0 +1,7 @@
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators
+SELECT task.priority, CAST(EXTRACT(epoch
+FROM task.scheduled_at - statement_timestamp()) AS FLOAT(53)) AS seconds
+FROM task
+WHERE task.status = 'SCHEDULED' AND (task.status, task.priority) > ('SCHEDULED', %(after)s)
+ORDER BY task.priority, task.scheduled_at
+LIMIT 1

@@ -1,0 +1,7 @@
+-- https://www.cockroachlabs.com/docs/stable/select-for-update
+-- https://www.cockroachlabs.com/docs/stable/delete (USING, RETURNING)
+DELETE
+FROM task
+USING unnest(CAST(%(ids)s AS UUID[]), CAST(%(epochs)s AS BIGINT[])) AS brought(id, epoch)
+WHERE task.id = brought.id AND task.epoch = brought.epoch AND task.status = 'RUNNING'
+RETURNING task.id

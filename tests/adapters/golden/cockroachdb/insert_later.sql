@@ -1,0 +1,6 @@
+-- https://www.cockroachlabs.com/docs/stable/insert (ON CONFLICT DO NOTHING)
+SELECT clock_timestamp() AS clock_timestamp_1;
+
+INSERT INTO task (id, name, queue, priority, status, scheduled_at, body, headers, max_attempts)
+VALUES (%(id)s::UUID, %(name)s, %(queue)s, %(priority)s, %(status)s, %(scheduled_at)s, CAST(%(body)s AS JSONB),
+    CAST(%(headers)s AS JSONB), %(max_attempts)s)

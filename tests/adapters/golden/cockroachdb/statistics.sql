@@ -1,0 +1,7 @@
+-- https://www.cockroachlabs.com/docs/stable/limit-offset
+SELECT task.queue, task.status, count(*) AS count_1, min(task.ready_at) AS min_1, min(task.reserved_until) AS min_2
+FROM task
+GROUP BY task.queue, task.status
+ORDER BY task.queue;
+
+SELECT clock_timestamp() AS clock_timestamp_1

@@ -1,0 +1,26 @@
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql (WITH <common_table_expression>)
+-- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql (ORDER BY beside TOP only)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql (the number is an int)
+-- One reference to the table, by an updatable CTE: a second one could wait for rows it does not take.
+WITH picked AS (SELECT TOP 20 task.id AS id, task.name AS name, task.queue AS queue, task.priority AS priority,
+    task.status AS status, task.scheduled_at AS scheduled_at, task.ready_at AS ready_at, task.body AS body,
+    task.headers AS headers, task.attempt AS attempt, task.max_attempts AS max_attempts, task.crashes AS crashes,
+    task.epoch AS epoch, task.reserved_until AS reserved_until, task.reserved_by AS reserved_by,
+    task.unique_key AS unique_key, task.unique_hash AS unique_hash, task.unique_until AS unique_until,
+    task.error AS error, task.errors AS errors, task.result AS result, task.created_at AS created_at,
+    task.finished_at AS finished_at
+FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+WHERE task.queue = %(of_queue)s AND task.status = 'NEW'
+ORDER BY task.priority, task.ready_at, task.id)
+UPDATE picked
+SET status='RUNNING', attempt=(picked.attempt + 1), epoch=(picked.epoch + 1), reserved_until=dateadd(MICROSECOND,
+    CAST((CAST(%(lease)s AS FLOAT(53)) - floor(CAST(%(lease)s AS FLOAT(53)))) * 1e6 AS INTEGER), dateadd(SECOND,
+    CAST(floor(CAST(%(lease)s AS FLOAT(53))) AS INTEGER), sysutcdatetime())), reserved_by=%(holder)s,
+    unique_hash=CASE WHEN (picked.unique_until = 'start') THEN NULL ELSE picked.unique_hash END
+OUTPUT inserted.id AS id, inserted.name, inserted.queue, inserted.priority, inserted.body, inserted.headers,
+    inserted.attempt, inserted.max_attempts, inserted.crashes, inserted.epoch, inserted.errors, inserted.error,
+    inserted.scheduled_at AS scheduled_at, inserted.created_at AS created_at, inserted.ready_at AS ready_at

@@ -1,0 +1,17 @@
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql (the number is an int)
+SELECT task.id, task.epoch, task.status
+FROM task WITH (UPDLOCK, ROWLOCK)
+WHERE task.id IN (%(ids_1)s)
+ORDER BY task.id;
+
+UPDATE task
+SET status=CASE WHEN (%(delay)s > 0) THEN 'SCHEDULED' ELSE 'NEW' END,
+    scheduled_at=CASE WHEN (%(delay)s > 0) THEN dateadd(MICROSECOND,
+    CAST((CAST(%(delay)s AS FLOAT(53)) - floor(CAST(%(delay)s AS FLOAT(53)))) * 1e6 AS INTEGER), dateadd(SECOND,
+    CAST(floor(CAST(%(delay)s AS FLOAT(53))) AS INTEGER), sysutcdatetime())) ELSE task.scheduled_at END,
+    ready_at=sysutcdatetime(), attempt=(task.attempt - 1), epoch=(task.epoch + 1), reserved_until=NULL,
+    reserved_by=NULL
+WHERE task.id IN (%(ids_1)s)

@@ -1,0 +1,28 @@
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql
+SELECT task.id, task.name, task.unique_key, task.status
+FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+WHERE task.id IN (%(id_1_1)s)
+ORDER BY task.id;
+
+UPDATE task
+SET status=%(status)s, scheduled_at=sysutcdatetime(), ready_at=sysutcdatetime(), attempt=%(attempt)s,
+    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), finished_at=%(finished_at)s
+WHERE task.id IN (%(id_1_1)s) AND task.status IN (%(status_1_1)s, %(status_1_2)s);
+
+SELECT task.id, task.name, task.unique_key, task.status
+FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+WHERE task.id IN (%(id_1_1)s, %(id_1_2)s)
+ORDER BY task.id;
+
+IF @@TRANCOUNT = 0 BEGIN TRANSACTION;
+
+SAVE TRANSACTION sa_savepoint_1;
+
+UPDATE task
+SET status=%(status)s, scheduled_at=sysutcdatetime(), ready_at=sysutcdatetime(), attempt=%(attempt)s,
+    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), unique_hash=%(unique_hash)s, finished_at=%(finished_at)s
+WHERE task.id = %(id_1)s AND task.status IN (%(status_1_1)s, %(status_1_2)s)

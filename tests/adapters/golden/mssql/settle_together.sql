@@ -1,0 +1,13 @@
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/statements/delete-transact-sql
+SELECT task.id
+FROM task WITH (UPDLOCK, ROWLOCK)
+WHERE task.id IN (%(ids_1)s, %(ids_2)s)
+ORDER BY task.id;
+
+SELECT task.id, task.epoch, task.status
+FROM task WITH (UPDLOCK, ROWLOCK)
+WHERE task.id IN (%(ids_1)s)
+ORDER BY task.id

@@ -1,0 +1,13 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
+SELECT task.id, task.name, task.unique_key, task.status
+FROM task
+WHERE task.id IN (:id_1_1)
+ORDER BY task.id
+FOR UPDATE SKIP LOCKED;
+
+UPDATE task
+SET status=:status, epoch=(task.epoch + :epoch_1), reserved_until=:reserved_until, reserved_by=:reserved_by,
+    unique_hash=:unique_hash, finished_at=sys_extract_utc(SYSTIMESTAMP)
+WHERE task.id IN (:id_1_1) AND task.status IN (:status_1_1, :status_1_2, :status_1_3)

@@ -1,0 +1,8 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+SELECT /*+ INDEX_ASC(task ix_task_claim) */ task.id AS id
+FROM task
+WHERE CASE WHEN (task.status = 'NEW') THEN task.queue END = :of_queue
+    AND CASE WHEN (task.status = 'NEW') THEN task.status END = 'NEW'
+ORDER BY CASE WHEN (task.status = 'NEW') THEN task.priority END,
+    CASE WHEN (task.status = 'NEW') THEN task.ready_at END, CASE WHEN (task.status = 'NEW') THEN task.id END
+FOR UPDATE SKIP LOCKED

@@ -1,0 +1,15 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: WAIT integer)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/TO_CLOB-character.html
+SELECT task.id, task.epoch, task.status
+FROM task
+WHERE task.id IN (:ids_1)
+ORDER BY task.id
+FOR UPDATE WAIT 2;
+
+UPDATE task
+SET status=:new_status, result=coalesce(to_clob(:new_result), task.result), error=coalesce(to_clob(:new_error),
+    task.error), errors=coalesce(to_clob(:new_errors), task.errors), finished_at=sys_extract_utc(SYSTIMESTAMP),
+    reserved_until=NULL, reserved_by=NULL, unique_hash=NULL
+WHERE task.id IN (:ids_1)

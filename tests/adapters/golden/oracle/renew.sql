@@ -1,0 +1,17 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/NUMTODSINTERVAL.html
+SELECT task.id, task.epoch, task.status
+FROM task
+WHERE task.id IN (:ids_1)
+ORDER BY task.id
+FOR UPDATE SKIP LOCKED;
+
+UPDATE task
+SET reserved_until=(sys_extract_utc(SYSTIMESTAMP) + numtodsinterval(:lease, 'SECOND'))
+WHERE task.id IN (:ids_1);
+
+SELECT task.id, task.epoch
+FROM task
+WHERE task.id IN (:ids_1) AND task.status = 'RUNNING'

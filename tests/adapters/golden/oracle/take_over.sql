@@ -1,0 +1,27 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/TO_CLOB-character.html
+SELECT /*+ INDEX_ASC(task ix_task_take_over) */ task.id AS id
+FROM task
+WHERE CASE WHEN (task.status = 'RUNNING') THEN task.status END = 'RUNNING'
+    AND CASE WHEN (task.status = 'RUNNING') THEN task.reserved_until END < sys_extract_utc(SYSTIMESTAMP)
+ORDER BY CASE WHEN (task.status = 'RUNNING') THEN task.reserved_until END,
+    CASE WHEN (task.status = 'RUNNING') THEN task.id END
+FOR UPDATE SKIP LOCKED;
+
+UPDATE task
+SET status=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN 'FAILED' ELSE
+    'NEW' END, ready_at=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN
+    task.ready_at ELSE sys_extract_utc(SYSTIMESTAMP) END,
+    finished_at=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN
+    sys_extract_utc(SYSTIMESTAMP) ELSE NULL END,
+    error=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN to_clob(:param_1)
+    ELSE task.error END,
+    unique_hash=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN NULL ELSE
+    task.unique_hash END, crashes=(task.crashes + 1), epoch=(task.epoch + 1), reserved_until=NULL, reserved_by=NULL
+WHERE task.id IN (:ids_1);
+
+SELECT task.id AS id, task.status
+FROM task
+WHERE task.id IN (:ids_1)

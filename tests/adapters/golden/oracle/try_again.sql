@@ -1,0 +1,18 @@
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: WAIT integer)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/NUMTODSINTERVAL.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/TO_CLOB-character.html
+SELECT task.id, task.epoch, task.status
+FROM task
+WHERE task.id IN (:ids_1)
+ORDER BY task.id
+FOR UPDATE WAIT 2;
+
+UPDATE task
+SET status=CASE WHEN (:delay > 0) THEN 'SCHEDULED' ELSE 'NEW' END,
+    scheduled_at=(sys_extract_utc(SYSTIMESTAMP) + numtodsinterval(:delay, 'SECOND')),
+    ready_at=sys_extract_utc(SYSTIMESTAMP), attempt=(task.attempt - :uncounted), reserved_until=NULL,
+    reserved_by=NULL, error=coalesce(to_clob(:new_error), task.error), errors=coalesce(to_clob(:new_errors),
+    task.errors)
+WHERE task.id IN (:ids_1)
