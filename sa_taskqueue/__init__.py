@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from sa_taskqueue.context import TaskContext
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.ids import new_id, timestamp_of
-    from sa_taskqueue.models import QueueDataclassMixin, QueueMixin
+    from sa_taskqueue.models import CrashNoteMixin, QueueDataclassMixin, QueueMixin
     from sa_taskqueue.queue import TaskQueue
-    from sa_taskqueue.reservation import Lease
+    from sa_taskqueue.reservation import Lease, RowLock
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
     from sa_taskqueue.session import (
         AsyncTaskSession,
@@ -34,6 +34,7 @@ __all__ = [
     "BoundTask",
     "Cancel",
     "Complete",
+    "CrashNoteMixin",
     "duplicate_of",
     "enqueue",
     "enqueue_many",
@@ -52,6 +53,7 @@ __all__ = [
     "QueueMixin",
     "Retry",
     "RetryPolicy",
+    "RowLock",
     "Snooze",
     "sqlite_engine",
     "Status",
@@ -69,11 +71,13 @@ __all__ = [
 _MODULES = {
     "AsyncTaskSession": "session",
     "BoundTask": "definitions",
+    "CrashNoteMixin": "models",
     "Lease": "reservation",
     "NewTask": "definitions",
     "QueueDataclassMixin": "models",
     "QueueMixin": "models",
     "RetryPolicy": "retry",
+    "RowLock": "reservation",
     "TaskContext": "context",
     "TaskDefinition": "definitions",
     "TaskQueue": "queue",

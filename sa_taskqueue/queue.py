@@ -55,6 +55,7 @@ class TaskQueue:
     ``max_body`` is in bytes of JSON. ``retention`` says how long rows of a terminal status are kept;
     ``timedelta(0)`` deletes them at once and ends the promise that an id may be sent again. ``notify`` sends NOTIFY
     in each enqueuing transaction on PostgreSQL: workers elsewhere start at once, commits become slower.
+    ``crash_notes`` is a class with `CrashNoteMixin`, for reservation strategies that count crashes in it.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class TaskQueue:
         retention: Mapping[Status, timedelta] | None = None,
         known_tasks_only: bool = False,
         notify: bool = False,
+        crash_notes: type[Any] | None = None,
     ) -> None:
         if not validation.whole_number(max_body) or max_body < 2:
             raise InvalidSetting(setting="max_body", value=max_body, allowed="a positive number of bytes")
         self.model = model
+        self.crash_notes = crash_notes
         self.default_queue = validation.check_queue(default_queue)
         self.max_body = max_body
         self.max_attempts = validation.check_attempts(max_attempts)
@@ -85,13 +88,12 @@ class TaskQueue:
     @functools.cached_property
     def table(self) -> sa.Table:
         """The table the model is mapped to."""
-        try:
-            table = orm.class_mapper(self.model, configure=False).local_table
-        except InvalidRequestError:
-            table = None
-        if not isinstance(table, sa.Table):
-            raise InvalidSetting(setting="model", value=self.model, allowed="a class mapped to a table")
-        return table
+        return _table_of(self.model, "model")
+
+    @functools.cached_property
+    def crash_notes_table(self) -> sa.Table | None:
+        """The table of ``crash_notes``, where the queue has one."""
+        return None if self.crash_notes is None else _table_of(self.crash_notes, "crash_notes")
 
     @overload
     def task(self, function: Callable[Concatenate[_Anything, ...], R], /) -> TaskDefinition[..., R]: ...
@@ -153,6 +155,16 @@ class TaskQueue:
         """Work out all annotations now instead of at the first use; InvalidHandler names a wrong one."""
         for definition in self._handlers.values():
             definition.arguments.prepare()
+
+
+def _table_of(model: type[Any], setting: str) -> sa.Table:
+    try:
+        table = orm.class_mapper(model, configure=False).local_table
+    except InvalidRequestError:
+        table = None
+    if not isinstance(table, sa.Table):
+        raise InvalidSetting(setting=setting, value=model, allowed="a class mapped to a table")
+    return table
 
 
 def _handled_elsewhere(**arguments: Any) -> None:

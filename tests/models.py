@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from sa_taskqueue.models import QueueMixin
+from sa_taskqueue.models import CrashNoteMixin, QueueMixin
 
 
 class Base(DeclarativeBase):
@@ -14,6 +14,10 @@ class Base(DeclarativeBase):
 
 class Task(QueueMixin, Base):
     __tablename__ = "task"
+
+
+class CrashNote(CrashNoteMixin, Base):
+    __tablename__ = "task_crash_note"
 
 
 class Order(Base):

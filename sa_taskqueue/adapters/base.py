@@ -106,6 +106,9 @@ class Adapter:
     single_writer: ClassVar[bool] = False
     """Whether a write transaction excludes every other one, so that reads in it are as good as locks."""
 
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease"})
+    """Names of the reservation strategies that the database can carry."""
+
     loose_types: ClassVar[bool] = False
     """Whether a column can hold values of another type than its own."""
 
@@ -207,8 +210,11 @@ class Adapter:
         """Which rows of one status come after this priority; for a read in the order of an index that begins so."""
         return and_(table.c.status == status_literal(status), table.c.priority > priority)
 
-    def skip_locked(self, pick: AnySelect) -> AnySelect:
-        """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change."""
+    def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
+        """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change.
+
+        With ``keys_stay`` rows that refer to the locked ones may be inserted, where the database can tell.
+        """
         return pick
 
     def bound_fetch(self, cursor: Any, rows: int) -> None:

@@ -125,6 +125,8 @@ class MySQLTypes(Adapter):
 class MySQL(MySQLTypes):
     """MySQL 8 and later."""
 
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
+
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         lock = pick.with_only_columns(*after_change(columns, assignments)).with_for_update(skip_locked=True)
         these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
@@ -136,7 +138,7 @@ class MySQL(MySQLTypes):
         # (MySQL 9.7, MariaDB 10.11, 2026-11-30).
         return _forced(pick, table, index) if any(found.name == index for found in table.indexes) else pick
 
-    def skip_locked(self, pick: AnySelect) -> AnySelect:
+    def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         return pick.with_for_update(skip_locked=True)
 
     def lock(self, table: Table) -> AnySelect | None:

@@ -148,13 +148,15 @@ class PostgreSQLTypes(Adapter):
 class PostgreSQL(PostgreSQLTypes):
     """PostgreSQL 9.5 and later."""
 
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
+
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         picked = self._materialized(pick.with_for_update(key_share=True, skip_locked=True), "picked")
         statement = changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns)
         return ReturningClaim(statement)
 
-    def skip_locked(self, pick: AnySelect) -> AnySelect:
-        return pick.with_for_update(skip_locked=True)
+    def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
+        return pick.with_for_update(skip_locked=True, key_share=keys_stay)
 
     def take_from(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape | None:
         ranges = row_arrays(

@@ -33,7 +33,7 @@ Inputs = Mapping[str, TypeEngine[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ReturningClaim:
-    """One statement picks, changes and returns the rows, in no particular order."""
+    """One statement picks, changes (or only locks) and returns the rows, in no particular order."""
 
     statement: Executable
 

@@ -11,6 +11,7 @@ import click
 from sa_taskqueue.cli.base import Command, duration, target_argument
 from sa_taskqueue.cli.loading import load
 from sa_taskqueue.queue import TaskQueue
+from sa_taskqueue.reservation import STRATEGIES, Lease
 from sa_taskqueue.worker import Worker
 from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
 
@@ -51,9 +52,22 @@ def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
 )
 @click.option("--drain", is_flag=True, help="End when nothing is due.")
 @click.option("--max-tasks", type=click.IntRange(min=1), help="End after so many tasks.")
-@_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken.")
+@click.option(
+    "--reservation",
+    type=click.Choice(list(STRATEGIES)),
+    default=Lease.name,
+    show_default=True,
+    help="How tasks are held. row-lock: by the lock on the row, in the transaction of the work.",
+)
+@_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken; no effect with row-lock.")
 @_duration_option("--grace", "30s", "How long running tasks may go on at a stop.")
-@click.option("--max-crashes", type=int, default=3, show_default=True, help="Lost leases until a task fails.")
+@click.option(
+    "--max-crashes",
+    type=int,
+    default=3,
+    show_default=True,
+    help="Lost leases until a task fails; no effect with row-lock.",
+)
 @click.option("--name", default="", help="Name of this worker in its rows; by default host, process and random.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -62,6 +76,7 @@ def worker(
     target: str,
     url: str | None,
     queues: tuple[tuple[str, int], ...],
+    reservation: str,
     lease: timedelta,
     grace: timedelta,
     log_level: str,
@@ -76,6 +91,7 @@ def worker(
         loaded.queue,
         loaded.engine(),
         queues=concurrency,
+        reservation=STRATEGIES[reservation](),
         lease=lease.total_seconds(),
         grace=grace.total_seconds(),
         **settings,

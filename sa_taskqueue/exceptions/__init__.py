@@ -11,6 +11,8 @@
      |    +-- UnsupportedServer
      |    +-- IsolationRefused
      |    +-- InvalidSetting
+     |    +-- MissingTable
+     |    +-- UnsupportedReservation
      +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
      |    +-- InvalidName
      |    +-- InvalidPriority
@@ -63,6 +65,8 @@ from sa_taskqueue.exceptions.configuration import (
     InvalidHandler,
     InvalidSetting,
     IsolationRefused,
+    MissingTable,
+    UnsupportedReservation,
     UnsupportedServer,
 )
 from sa_taskqueue.exceptions.database import (
@@ -136,6 +140,7 @@ __all__ = [
     "InvalidUniqueKey",
     "IsolationRefused",
     "LeaseLost",
+    "MissingTable",
     "NaiveDatetime",
     "NarrowCharset",
     "NoTransaction",
@@ -153,5 +158,6 @@ __all__ = [
     "UndecodableTask",
     "UniqueKeyError",
     "UnknownTask",
+    "UnsupportedReservation",
     "UnsupportedServer",
 ]

@@ -75,3 +75,25 @@ class InvalidSetting(ConfigurationError, ValueError):
     setting: str
     value: object
     allowed: str
+
+
+class MissingTable(ConfigurationError):
+    """{feature} needs a table of its own: map a class with {mixin}, pass it as TaskQueue(..., {argument}=...), and
+    create the table.
+    """
+
+    code = "missing_table"
+    feature: str
+    mixin: str
+    argument: str
+
+
+class UnsupportedReservation(ConfigurationError):
+    """The reservation strategy {reservation} does not work on this database ({database}). Those that do:
+    {supported}.
+    """
+
+    code = "unsupported_reservation"
+    reservation: str
+    database: str
+    supported: str

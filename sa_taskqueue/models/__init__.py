@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sa_taskqueue.models.crash_note import CrashNoteMixin
 from sa_taskqueue.models.queue import QueueDataclassMixin, QueueMixin
 
-__all__ = ["QueueDataclassMixin", "QueueMixin"]
+__all__ = ["CrashNoteMixin", "QueueDataclassMixin", "QueueMixin"]

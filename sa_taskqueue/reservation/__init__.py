@@ -1,6 +1,17 @@
 """How a worker holds the tasks it took: one strategy per module, all behind `Reservation`."""
 
-from sa_taskqueue.reservation.base import Reservation
-from sa_taskqueue.reservation.lease import Lease
+from __future__ import annotations
 
-__all__ = ["Lease", "Reservation"]
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from sa_taskqueue.reservation.base import InWork, Reservation
+from sa_taskqueue.reservation.lease import Lease
+from sa_taskqueue.reservation.row_lock import RowLock
+
+__all__ = ["STRATEGIES", "InWork", "Lease", "Reservation", "RowLock"]
+
+STRATEGIES: Mapping[str, Callable[[], Reservation]] = MappingProxyType(
+    {strategy.name: strategy for strategy in (Lease, RowLock)}
+)
+"""What makes each strategy, by the word of `--reservation`; the default comes first."""

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from sa_taskqueue.exceptions import UnsupportedReservation
+
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
     from sa_taskqueue.store import Claimed, Pair, Renewed, Settlement, TaskStore
@@ -31,7 +33,7 @@ class Reservation(Protocol):
     claims_in_work: bool
     """Whether the claim's transaction is also that of the work and the finish, so that each slot claims for itself."""
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:
         """Learn table, database and the worker's name; a ConfigurationError where the database cannot carry it."""
         ...
 
@@ -56,3 +58,24 @@ class Reservation(Protocol):
     ) -> set[UUID]:
         """As `release`, for unknown names; FAILED with code `unknown_task` once the first time is so long ago."""
         ...
+
+
+class InWork(Reservation, Protocol):
+    """A strategy with `claims_in_work`: the end of the claim's transaction, however it comes, ends the hold."""
+
+    count_crashes: bool
+    """Whether `note` must be committed by another connection before the work begins."""
+
+    def note(self, connection: Connection, claimed: Claimed) -> None:
+        """Note that the attempt begins; whoever finds the note on a free task counts a crash."""
+        ...
+
+
+def refuse_unsupported(name: str, adapter: Adapter) -> None:
+    """UnsupportedReservation if the database cannot carry the strategy of this name."""
+    if name not in adapter.reservations:
+        version = ".".join(map(str, adapter.version or ()))
+        supported = ", ".join(sorted(adapter.reservations))
+        raise UnsupportedReservation(
+            reservation=name, database=f"{adapter.name} {version}".strip(), supported=supported
+        )

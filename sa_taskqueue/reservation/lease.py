@@ -24,7 +24,7 @@ class Lease:
     renewed = True
     claims_in_work = False
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str) -> None:  # noqa: ARG002  every database will do
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  every database will do
         """Remember the table and what each claim writes."""
         self._store = store
         self._lease = lease

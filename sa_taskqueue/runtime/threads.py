@@ -1,7 +1,8 @@
-"""A daemon thread that runs one call after the other: a driver that never returns must not keep a process alive."""
+"""Threads beside the loop. They are daemonic: a driver that never returns must not keep a process alive."""
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from collections.abc import Callable
@@ -12,7 +13,10 @@ R = TypeVar("R")
 
 
 class OneThread:
-    """Started at the first call. Not `concurrent.futures`, which joins its threads when the process exits."""
+    """A thread that runs one call after the other, started at the first.
+
+    Not `concurrent.futures`, which joins its threads when the process exits.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -43,3 +47,12 @@ class OneThread:
         while (call := self._calls.get()) is not None:
             call()
             del call  # else the last call's connection lives as long as the idle thread
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
+    """Call on the loop from another thread; nothing once the loop has ended."""
+    try:
+        loop.call_soon_threadsafe(function, *args)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise

@@ -23,8 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
-from sa_taskqueue.adapters.shapes import AnySelect, Assignments
+from sa_taskqueue.adapters.base import ONE, Adapter, after_change, status_literal
+from sa_taskqueue.adapters.shapes import AnySelect, Assignments, Columns, ReturningClaim, TakeShape
 from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.careful import CarefulClaim
@@ -35,15 +35,23 @@ from sa_taskqueue.store.running import take
 
 
 class Claims:
-    """The claim of one table: its statements, built once, and what runs them."""
+    """The claim of one table: its statements, built once, and what runs them.
 
-    def __init__(self, table: Table, adapter: Adapter) -> None:
+    With ``lock_only`` nothing is written: the rows are locked, and shown with attempt and epoch raised.
+    """
+
+    def __init__(self, table: Table, adapter: Adapter, *, lock_only: bool = False) -> None:
         self._table = table
         self._adapter = adapter
         self._reader = ClaimReader(table, adapter)
         due, assignments, columns = self._due(), self._assignments(), self._reader.columns()
-        self._shape = adapter.take(table, due, assignments, columns)
-        self._from_positions = adapter.take_from(table, due, assignments, columns)
+        self._from_positions: TakeShape | None = None
+        if lock_only:
+            locked = adapter.skip_locked(self._as_it_will_be(due, columns), keys_stay=True)
+            self._shape: TakeShape = ReturningClaim(locked)
+        else:
+            self._shape = adapter.take(table, due, assignments, columns)
+            self._from_positions = adapter.take_from(table, due, assignments, columns)
         self._careful = CarefulClaim(table, adapter, due, self._shape, self.fail_unreadable)
         self._doubtful: set[str] = set()
         self._fail = _failing(table, adapter)
@@ -106,6 +114,11 @@ class Claims:
             .limit(bindparam("at_most", type_=Integer()))
         )
         return self._adapter.by_index(due, self._table, index_name(self._table, "claim"))
+
+    def _as_it_will_be(self, due: AnySelect, columns: Columns) -> AnySelect:
+        table = self._table.c
+        raised = [(table.attempt, table.attempt + ONE), (table.epoch, table.epoch + ONE)]
+        return due.with_only_columns(*after_change(columns, raised))
 
     def _assignments(self) -> Assignments:
         columns = self._table.c

@@ -22,6 +22,18 @@ def check_schema(connection: Connection, table: Table) -> None:
     Columns and indexes the database has beside those of the model are the user's business.
     """
     schema = _schema(connection, table)
+    check_columns(connection, table)
+    inspector = inspect(connection)
+    found = inspector.get_indexes(table.name, schema=schema)
+    unique = inspector.get_unique_constraints(table.name, schema=schema)
+    _check_charsets(connection, table, schema)
+    named = {str(each["name"]) for each in found if None in each["column_names"]}
+    _check_indexes(table, [(each["column_names"], bool(each["unique"])) for each in found], unique, named)
+
+
+def check_columns(connection: Connection, table: Table) -> None:
+    """`SchemaMissing` or `SchemaOutdated` if the database has not got the table, or not all of its columns."""
+    schema = _schema(connection, table)
     inspector = inspect(connection)
     try:
         columns = {column["name"] for column in inspector.get_columns(table.name, schema=schema)}
@@ -30,11 +42,6 @@ def check_schema(connection: Connection, table: Table) -> None:
     for column in table.c:
         if column.name not in columns:
             raise SchemaOutdated(table=table.fullname, column=column.name)
-    found = inspector.get_indexes(table.name, schema=schema)
-    unique = inspector.get_unique_constraints(table.name, schema=schema)
-    _check_charsets(connection, table, schema)
-    named = {str(each["name"]) for each in found if None in each["column_names"]}
-    _check_indexes(table, [(each["column_names"], bool(each["unique"])) for each in found], unique, named)
 
 
 def check_writable(connection: Connection, table: Table) -> None:

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Table
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.claims import Claims
-from sa_taskqueue.store.drift import check_schema, check_writable
+from sa_taskqueue.store.crash_notes import CrashNotes
+from sa_taskqueue.store.drift import check_columns, check_schema, check_writable
 from sa_taskqueue.store.leases import Leases
 from sa_taskqueue.store.memory import ClaimMemory
 from sa_taskqueue.store.promotion import Promotion
@@ -28,9 +29,10 @@ class TaskStore:
     clock is the database's.
     """
 
-    def __init__(self, table: Table, adapter: Adapter) -> None:
+    def __init__(self, table: Table, adapter: Adapter, crash_notes: Table | None = None) -> None:
         self.table = table
         self.adapter = adapter
+        self.crash_notes = None if crash_notes is None else CrashNotes(table, crash_notes, adapter)
         self._claims = Claims(table, adapter)
         self._leases = Leases(table, adapter)
         self._promotion = Promotion(table, adapter)
@@ -87,6 +89,8 @@ class TaskStore:
     def check_schema(self, connection: Connection) -> None:
         """Raise the named error if the table is not as the model says, or cannot be written to."""
         check_schema(connection, self.table)
+        if self.crash_notes is not None:
+            check_columns(connection, self.crash_notes.table)
         check_writable(connection, self.table)
 
     def next_due(self, connection: Connection) -> float | None:

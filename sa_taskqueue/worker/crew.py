@@ -15,12 +15,13 @@ from sa_taskqueue.runtime import wakeups
 from sa_taskqueue.runtime.checks import pool_capacity
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.control import Choice, list_tasks
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
 from sa_taskqueue.worker.backoff import Backoff
-from sa_taskqueue.worker.parts import LANES, Callbacks, Parts, call_soon
+from sa_taskqueue.worker.parts import LANES, Callbacks, Parts
 from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class Crew:
             if not await stop.unless_requested(portal.start(connections=LANES)):
                 yield None
                 return
-            _warn_of_small_pool(queue, portal, settings)
             crew = cls(queue, portal, reservation, settings, counts, stop)
+            _warn_of_small_pool(queue, portal, reservation, settings)
             with named_errors(queue.table, portal.sync_engine):
                 yield crew if await stop.unless_requested(crew._arrive()) else None
         finally:
@@ -214,15 +215,17 @@ class Crew:
             self._stop.request()
 
 
-def _warn_of_small_pool(queue: TaskQueue, portal: Portal, settings: WorkerSettings) -> None:
+def _warn_of_small_pool(queue: TaskQueue, portal: Portal, reservation: Reservation, settings: WorkerSettings) -> None:
     """Say so at the start if handlers might wait for each other's connections."""
     needed = LANES + sum(settings.queues.values())
     capacity = pool_capacity(portal.sync_engine.pool)
-    if capacity < needed and any(handler.takes_context for handler in queue.handlers.values()):
+    always = reservation.claims_in_work
+    if capacity < needed and (always or any(handler.takes_context for handler in queue.handlers.values())):
         logger.warning(
-            "the engine's pool gives %d connections; with fewer than %d handlers wait for each other's context.session",
+            "the engine's pool gives %d connections; with fewer than %d handlers wait for each other's %s",
             capacity,
             needed,
+            "connections" if always else "context.session",
         )
 
 

@@ -112,6 +112,9 @@ class Executor:
             if unit is not None:
                 unit.undo()
             return self._interrupted(task, error)
+        if unit is not None and unit.ended_by(error):
+            unit.undo()
+            return Ending.LOST
         return self._close(task, definition, unit, self._outcomes.raised(task.claimed, definition, error))
 
     def _close(
@@ -129,9 +132,11 @@ class Executor:
             return Ending.LOST if task.lost else Ending.REFUSED
         except CommitUnknown:
             # Perhaps it is committed. If it is not, the lease ends and the task runs again.
-            logger.warning("task %s: no answer to the COMMIT of its work; its lease will tell", task.claimed.id)
+            logger.warning("task %s: no answer to the COMMIT of its work; its row will tell", task.claimed.id)
             return Ending.LOST
         except Exception as error:  # noqa: BLE001  the last flush runs the user's code
+            if unit.ended_by(error):
+                return Ending.LOST
             return self._outcomes.raised(task.claimed, definition, error)
         except BaseException as error:  # noqa: BLE001  likewise
             return self._interrupted(task, error)

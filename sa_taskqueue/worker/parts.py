@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import LeaseLost
@@ -19,6 +18,8 @@ from sa_taskqueue.worker.demand import Demand
 from sa_taskqueue.worker.execute import Executor, Extend
 from sa_taskqueue.worker.finisher import Finisher, UnknownNames
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
+from sa_taskqueue.worker.locked_lane import LockedLane
+from sa_taskqueue.worker.locked_parts import LockedParts
 from sa_taskqueue.worker.maintenance import Maintenance
 from sa_taskqueue.worker.outcome import Outcomes
 from sa_taskqueue.worker.queue_lane import QueueLane
@@ -29,10 +30,11 @@ from sa_taskqueue.worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskQueue
-    from sa_taskqueue.reservation import Reservation
+    from sa_taskqueue.reservation import InWork, Reservation
     from sa_taskqueue.runtime.lane import Lane
     from sa_taskqueue.runtime.portal import Portal
     from sa_taskqueue.worker.counts import Counts
+    from sa_taskqueue.worker.roles import ServingLane, ServingSlots
     from sa_taskqueue.worker.settings import WorkerSettings
 
 LANES = 3
@@ -66,8 +68,10 @@ class Parts:
     ) -> None:
         self._queue, self._settings, self._counts, self._callbacks = queue, settings, counts, callbacks
         self.reservation = reservation
-        self.store = TaskStore(queue.table, portal.adapter)
-        reservation.bind(self.store, portal.adapter, lease=settings.lease, by=settings.name)
+        self.store = TaskStore(queue.table, portal.adapter, queue.crash_notes_table)
+        reservation.bind(
+            self.store, portal.adapter, lease=settings.lease, by=settings.name, max_crashes=settings.max_crashes
+        )
         self.held = HeldTasks()
         self.outcomes = Outcomes(queue.retention)
         self.connections = WorkConnections(
@@ -79,12 +83,15 @@ class Parts:
         self.claim_lane = portal.lane("claim")
         # One writer at a time anyway: two lanes would only wait for each other in SQLite's busy handler.
         self.finish_lane = self.claim_lane if portal.adapter.single_writer else portal.lane("finish")
-        self.slots: list[Slots] = []
-        self.lanes: dict[str, QueueLane] = {}
+        self.slots: list[ServingSlots] = []
+        self.lanes: dict[str, ServingLane] = {}
         self.finisher = self._finisher(portal)
         self.maintenance = self._maintenance(portal.lane("maintenance"))
         self.renewer = self._renewer(portal)
-        self._build_queues(portal)
+        if reservation.claims_in_work:
+            self._build_locked_queues(portal)
+        else:
+            self._build_queues(portal)
         self.watchdog = Watchdog(
             self.slots,
             self.outcomes,
@@ -102,7 +109,7 @@ class Parts:
             self.held,
             self._counts,
             batch=settings.batch,
-            unknown=UnknownNames(settings.unknown_delay, settings.unknown_after),
+            unknown=self._unknown_names(),
             classify=portal.adapter.classify,
             more_expected=lambda: any(slots.waiting for slots in self.slots),
         )
@@ -127,6 +134,28 @@ class Parts:
             lease=lease,
             on_lost=self._callbacks.lost,
         )
+
+    def _unknown_names(self) -> UnknownNames:
+        return UnknownNames(self._settings.unknown_delay, self._settings.unknown_after)
+
+    def _build_locked_queues(self, portal: Portal) -> None:
+        parts = LockedParts(
+            portal, cast("InWork", self.reservation), self.connections, self.held, self._unknown_names()
+        )
+        service = parts.service(
+            self._queue.handlers,
+            self.outcomes,
+            self.finisher,
+            self._counts,
+            extender(self.finish_lane, self.reservation, self.held, self._counts),
+            max_tasks=self._settings.max_tasks,
+            stopping=self._callbacks.stopping,
+        )
+        for name, concurrency in self._settings.queues.items():
+            slots = parts.slots(name, concurrency, service)
+            backoff = Backoff(self._settings.poll_min, self._settings.poll_max)
+            self.slots.append(slots)
+            self.lanes[name] = LockedLane(slots, service.quota, backoff, on_empty=self.maintenance.claim_was_empty)
 
     def _build_queues(self, portal: Portal) -> None:
         settings = self._settings
@@ -181,12 +210,3 @@ def extender(lane: Lane, reservation: Reservation, held: HeldTasks, counts: Coun
         held.renewed(extended, sent_at + lease - safety_margin(lease))
 
     return extend
-
-
-def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
-    """Call on the loop from another thread; nothing once the loop has ended."""
-    try:
-        loop.call_soon_threadsafe(function, *args)
-    except RuntimeError:
-        if not loop.is_closed():
-            raise

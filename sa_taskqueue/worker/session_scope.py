@@ -222,6 +222,10 @@ class WorkUnit:
         wake_after_owner(connection)
         self._end(connection)
 
+    def ended_by(self, error: BaseException) -> bool:  # noqa: ARG002  a lease outlives the connection
+        """Whether this error ended the hold on the task, so that it is no failure of the handler."""
+        return False
+
     def undo(self) -> None:
         """Roll back whatever the handler did."""
         connection = self._connection

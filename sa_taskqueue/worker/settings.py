@@ -33,6 +33,8 @@ class WorkerSettings:
     name: str
     """Stored in `reserved_by`, at most 200 characters."""
     lease: float = 60.0
+    """How long a dead worker's tasks stay taken; how often leases that have ended are looked for. The first has no
+    effect with `RowLock`, whose tasks are free as soon as the server knows that the worker is dead."""
     grace: float = 30.0
     """How long running handlers may go on after the first stop signal."""
     drain: bool = False
@@ -43,7 +45,8 @@ class WorkerSettings:
     batch: int = 100
     """Tasks per claim and per finish at most. 100 costs 6 % of the rate of 1,000 and locks a tenth of the rows."""
     prefetch: int = 200
-    """Claimed tasks of one queue that may wait in memory, if handlers are fast enough to start them within 0.1 s."""
+    """Claimed tasks of one queue that may wait in memory, if handlers are fast enough to start them within 0.1 s. No
+    effect with `RowLock`."""
     poll_min: float = 0.1
     poll_max: float = 2.0
     """An idle queue looks again after `poll_min`, then ever later up to `poll_max`; a wake-up ends the sleep."""

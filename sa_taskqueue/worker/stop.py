@@ -12,8 +12,7 @@ from sa_taskqueue.worker.ending import Ending
 
 if TYPE_CHECKING:
     from sa_taskqueue.worker.finisher import Finisher
-    from sa_taskqueue.worker.queue_lane import QueueLane
-    from sa_taskqueue.worker.slots import Slots
+    from sa_taskqueue.worker.roles import ServingLane, ServingSlots
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
@@ -61,8 +60,8 @@ class Stop:
 
 async def wind_down(
     stop: Stop,
-    lanes: Mapping[QueueLane, asyncio.Task[None]],
-    all_slots: Sequence[Slots],
+    lanes: Mapping[ServingLane, asyncio.Task[None]],
+    all_slots: Sequence[ServingSlots],
     finisher: Finisher,
     grace: float,
 ) -> None:
@@ -87,7 +86,7 @@ async def wind_down(
         logger.warning("%d ended tasks could not be written; their leases will end", finisher.pending)
 
 
-def _interrupt(slots: Slots, finisher: Finisher) -> None:
+def _interrupt(slots: ServingSlots, finisher: Finisher) -> None:
     """Cancel async handlers; give back the tasks of sync ones, which are told so and whose end is refused."""
     for thread, task in slots.in_threads():
         if slots.abandon(thread, task):
@@ -97,7 +96,7 @@ def _interrupt(slots: Slots, finisher: Finisher) -> None:
         slots.cancel(task)
 
 
-async def rest_within(all_slots: Sequence[Slots], seconds: float, cut: asyncio.Event | None = None) -> None:
+async def rest_within(all_slots: Sequence[ServingSlots], seconds: float, cut: asyncio.Event | None = None) -> None:
     """Return when nothing runs or waits, when the time is over, or when `cut` is set."""
     deadline = time.monotonic() + seconds
     while not all(slots.at_rest for slots in all_slots):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sa_taskqueue.worker.finisher import Finisher
     from sa_taskqueue.worker.held import HeldTask
     from sa_taskqueue.worker.outcome import Outcomes
-    from sa_taskqueue.worker.slots import Slots
+    from sa_taskqueue.worker.roles import ServingSlots
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
@@ -28,7 +28,7 @@ class Watchdog:
 
     def __init__(
         self,
-        slots: Sequence[Slots],
+        slots: Sequence[ServingSlots],
         outcomes: Outcomes,
         finisher: Finisher,
         counts: Counts,

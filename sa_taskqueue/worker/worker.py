@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from sa_taskqueue.reservation import Lease, Reservation
+from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.worker.counts import Counts
 from sa_taskqueue.worker.crew import Crew
-from sa_taskqueue.worker.parts import call_soon
 from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerOptions, WorkerSettings, worker_name
 from sa_taskqueue.worker.stop import Stop
 
@@ -32,7 +32,8 @@ class Worker:
     """Runs the tasks of some queues, over an Engine or an AsyncEngine, with sync and async handlers together.
 
     ``queues`` are names, each with the number of handlers that run at once; a plain name list gives 10 to each, nothing
-    the task queue's default queue. The other settings are those of `WorkerSettings`. A worker runs once.
+    the task queue's default queue. ``reservation`` says how tasks are held, by default `Lease()`. The other settings
+    are those of `WorkerSettings`. A worker runs once.
     """
 
     def __init__(

@@ -55,9 +55,21 @@ def read_events(engine: Engine) -> list[Event]:
     with engine.connect() as connection:
         entries = connection.execute(select(JournalEntry.__table__).order_by(JournalEntry.id)).all()
         effects = connection.execute(select(ChaosEffect.task_id, ChaosEffect.epoch)).all()
-    events = [event for entry in entries if (event := _event(entry)) is not None]
+    events = [event for entry in entries for event in _events(entry)]
     events += [Event(Kind.EFFECT, str(effect.task_id), epoch=effect.epoch) for effect in effects]
     return events
+
+
+def _events(entry: Any) -> list[Event]:
+    """A finish from NEW is that of a strategy that writes nothing at the claim: both happened in one commit."""
+    if entry.old_status == "NEW" and entry.new_epoch > entry.old_epoch and entry.new_status != "RUNNING":
+        task, at, epoch = str(entry.task_id), entry.at.timestamp(), entry.new_epoch
+        claim = Event(Kind.CLAIM, task, epoch=epoch, at=at, until=at)
+        if entry.new_status in TERMINAL:
+            return [claim, Event(Kind.FINISH, task, epoch=epoch, at=at, status=entry.new_status)]
+        return [claim, Event(Kind.PUT_BACK, task, epoch=epoch, at=at, crashed=entry.crashed > 0)]
+    event = _event(entry)
+    return [] if event is None else [event]
 
 
 def _event(entry: Any) -> Event | None:

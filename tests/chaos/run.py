@@ -35,6 +35,7 @@ class ChaosRun:
     folder: Path
     use_async: bool = False
     fenced: bool = True
+    reservation: str = "lease"
     workers: dict[str, WorkerProcess] = field(default_factory=dict)
     enqueued: list[Event] = field(default_factory=list)
     frozen: list[str] = field(default_factory=list)
@@ -56,7 +57,8 @@ class ChaosRun:
     def start(self, name: str, *, crash_at: str = "", **orders: Any) -> WorkerProcess:
         """Start a worker; return when it claims: what is produced then is shared with those that run already."""
         file = str(self.folder / f"{name}.jsonl")
-        setup = Orders(self.url, name, file, use_async=self.use_async, fenced=self.fenced, **orders)
+        chosen = {"use_async": self.use_async, "fenced": self.fenced, "reservation": self.reservation}
+        setup = Orders(self.url, name, file, **chosen, **orders)
         worker = self.workers[name] = WorkerProcess(setup, crash_at)
         eventually(lambda: worker.told("reached") or worker.process.poll() is not None)
         assert worker.told("up"), worker.log.read_text()

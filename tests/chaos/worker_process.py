@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import create_engine, make_url
 
 from sa_taskqueue import TaskContext, TaskQueue, Worker
+from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.session.sqlite import prepare_sqlite
 from sa_taskqueue.worker import faults
 from tests.chaos.models import ChaosEffect, ChaosTask
@@ -45,6 +46,7 @@ class Orders:
     lease: float = 3.0
     grace: float = 10.0
     fenced: bool = True
+    reservation: str = "lease"
 
 
 def make_engine(url: str, *, use_async: bool) -> Any:
@@ -125,7 +127,7 @@ def main(orders: Orders) -> None:
     queue = make_queue()
     add_handlers(queue, teller)
     install_crash(teller)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"reservation": STRATEGIES[orders.reservation]()}
     if not orders.fenced:
         from tests.chaos.unfenced import UnfencedLease, trust_for_ever
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import click
 
 from sa_taskqueue import exceptions
+from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.adapters.mariadb import MariaDB
+from sa_taskqueue.adapters.mysql import MySQL
+from sa_taskqueue.adapters.postgresql import PostgreSQL
+from sa_taskqueue.adapters.sqlite import SQLite
 from sa_taskqueue.cli import main
+from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.states import TRANSITIONS, Status
 from tests.docs.pages import pages
 
@@ -47,7 +53,32 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
-TABLES: dict[str, Callable[[], str]] = {"commands": commands, "errors": errors, "transitions": transitions}
+ADAPTERS: dict[str, type[Adapter]] = {
+    "PostgreSQL 9.5 and later": PostgreSQL,
+    "MySQL 8 and later": MySQL,
+    "MariaDB 10.6 and later": MariaDB,
+    "SQLite": SQLite,
+    "older servers, other databases": Adapter,
+}
+
+
+def reservations() -> str:
+    """Which strategy works on which database, by the adapters' flags."""
+    rows = [
+        f"| {database} | {' | '.join('yes' if name in adapter.reservations else 'no' for name in STRATEGIES)} |"
+        for database, adapter in ADAPTERS.items()
+    ]
+    return "\n".join(
+        [f"| | {' | '.join(f'`{name}`' for name in STRATEGIES)} |", "|---" * (len(STRATEGIES) + 1) + "|", *rows]
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "errors": errors,
+    "reservations": reservations,
+    "transitions": transitions,
+}
 
 
 def filled(text: str) -> str:
