@@ -161,7 +161,9 @@ def test_a_statement_that_fails_leaves_the_task_locked_and_recorded(
 def test_a_connection_that_breaks_in_the_work_leaves_the_task_to_do(
     engine: Engine, db: Database, queue: TaskQueue, server: str
 ) -> None:
-    kill = "SELECT pg_terminate_backend(pg_backend_pid())" if server == "postgresql" else "KILL CONNECTION_ID()"
+    postgresql = server == "postgresql"
+    own = "SELECT pg_backend_pid()" if postgresql else "SELECT CONNECTION_ID()"
+    kill = "SELECT pg_terminate_backend({})" if postgresql else "KILL {}"
     runs: list[int] = []
 
     @queue.task
@@ -170,7 +172,10 @@ def test_a_connection_that_breaks_in_the_work_leaves_the_task_to_do(
         effect(context)
         context.session.flush()
         if len(runs) == 1:
-            context.session.execute(text(kill))
+            connection_id = context.session.scalar(text(own))
+            with db.engine.begin() as other:
+                other.execute(text(kill.format(connection_id)))
+            context.session.execute(text("SELECT 1"))
 
     task_id = db.put(work)
     drain(Worker(queue, engine, reservation=RowLock(), drain=True))
