@@ -125,7 +125,7 @@ class SQLServer(Adapter):
         these = table.c.id.in_(bindparam("ids", expanding=True))
         return select(table.c.id).where(these).order_by(table.c.id).with_hint(table, _WAITING, "mssql")
 
-    def skip_locked(self, pick: AnySelect) -> AnySelect:
+    def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         for table in pick.get_final_froms():
             pick = pick.with_hint(table, _SKIPPING, "mssql")
         return pick

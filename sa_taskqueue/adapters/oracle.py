@@ -207,7 +207,7 @@ class Oracle(Adapter):
         hint = f"INDEX_ASC({_quoted(table.name)} {_quoted(index)})"
         return rewritten.with_only_columns(*pick.selected_columns).with_hint(table, hint, "oracle")
 
-    def skip_locked(self, pick: AnySelect) -> AnySelect:
+    def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         return pick.limit(None).with_for_update(skip_locked=True)
 
     def bound_fetch(self, cursor: Any, rows: int) -> None:

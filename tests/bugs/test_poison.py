@@ -337,7 +337,7 @@ def test_nothing_of_the_package_can_turn_stored_bytes_into_code() -> None:
 
 
 @pytest.mark.servers("sqlite", "postgresql")
-def test_a_renamed_handler_takes_what_was_stored_under_its_old_name(engine: Engine, db: Database, queue: TaskQueue) -> None:
+def test_a_renamed_handler_takes_what_was_stored_before(engine: Engine, db: Database, queue: TaskQueue) -> None:
     """kagkarlsson/db-scheduler#804: a renamed handler still takes what was stored under its old name."""
     ran: list[int] = []
 
