@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Column, Connection, Table, bindparam, delete, or_, select
 from sqlalchemy.exc import IntegrityError
@@ -33,7 +34,10 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     while deleted < limit:
         wanted = limit - deleted
         following = adapter.by_index(_after(table, old, mark), table, index_name(table, "prune"))
-        rows = skip_locked_first(connection, adapter, following, rows=wanted)
+        # A read first: locking goes on to the row behind the last old one, which a finish may just be writing. With
+        # 100,000 tasks and 8 workers MariaDB 10.11 called that a deadlock once (2026-12-01).
+        seen = len(connection.execute(following.limit(wanted)).all())
+        rows: Sequence[Any] = skip_locked_first(connection, adapter, following, rows=seen) if seen else []
         deleted += _delete(connection, table, status, [row.id for row in rows])
         if len(rows) < wanted:
             break
