@@ -95,6 +95,8 @@ class Adapter:
     """Whether a DELETE by a list of ids may read the whole of a small table, and wait for rows it does not name."""
     longest_list: ClassVar[int | None] = None
     """How many values the server takes in one list of parameters; None: as many as are ever sent."""
+    locks_behind_last: ClassVar[bool] = False
+    """Whether a locking read that finds fewer rows than its limit goes on to lock the row behind the last one."""
     locks_when_fetched: ClassVar[bool] = False
     """Whether rows lock as they are fetched: then `skip_locked` takes away the limit, and the caller fetches no more
     rows than that, with `bound_fetch`.

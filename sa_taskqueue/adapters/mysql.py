@@ -68,6 +68,7 @@ class MySQLTypes(Adapter):
 
     name: ClassVar[str] = "mysql"
     lists_may_scan: ClassVar[bool] = True
+    locks_behind_last: ClassVar[bool] = True
 
     def id_type(self) -> TypeEngine[Any]:
         return BINARY(16)

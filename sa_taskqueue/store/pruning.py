@@ -34,9 +34,12 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
     while deleted < limit:
         wanted = limit - deleted
         following = adapter.by_index(_after(table, old, mark), table, index_name(table, "prune"))
-        # A read first: locking goes on to the row behind the last old one, which a finish may just be writing. With
-        # 100,000 tasks and 8 workers MariaDB 10.11 called that a deadlock once (2026-12-01).
-        seen = len(connection.execute(following.limit(wanted)).all())
+        seen = wanted
+        if adapter.locks_behind_last:
+            # A read first, so that no more rows are asked for than there are. With 100,000 tasks and 8 workers MariaDB
+            # 10.11 called the lock of a row that a finish was just writing a deadlock once (2026-12-01). Not
+            # everywhere: a plain read waits for such a row on SQL Server.
+            seen = len(connection.execute(following.limit(wanted)).all())
         rows: Sequence[Any] = skip_locked_first(connection, adapter, following, rows=seen) if seen else []
         deleted += _delete(connection, table, status, [row.id for row in rows])
         if len(rows) < wanted:
