@@ -27,7 +27,7 @@ PYTHON = [page for page in pages() if snippets(page, "python")]
 
 @pytest.mark.parametrize("page", PYTHON, ids=name)
 def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "create_engine(\"postgresql+psycopg:" in page.read_text(encoding="utf-8"):
+    if 'create_engine("postgresql+psycopg:' in page.read_text(encoding="utf-8"):
         pytest.importorskip("psycopg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
