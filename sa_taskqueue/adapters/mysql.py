@@ -18,7 +18,6 @@ from sa_taskqueue.adapters.base import (
     after_change,
     bound_inputs,
     changed,
-    lock_key,
     seconds_expression,
 )
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
@@ -169,6 +168,6 @@ def _forced(pick: AnySelect, table: Table, index: str) -> AnySelect:
     return pick.with_hint(table, hint, "mysql").with_hint(table, hint, "mariadb")
 
 
-def _lock_name(name: str) -> str:
-    """Lock names end at 64 characters."""
-    return name if len(name) <= 64 else f"{name[:47]}:{lock_key(name) & 0xFFFFFFFFFFFFFFFF:016x}"
+def _lock_name(name: str) -> ColumnElement[str]:
+    """56 characters of the 64 that a name may have; locks belong to the server, hence the name of the database."""
+    return func.sha2(func.concat(func.coalesce(func.database(), ""), ":", name), 224)
