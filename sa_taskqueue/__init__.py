@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from sa_taskqueue.context import TaskContext
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.ids import new_id, timestamp_of
-    from sa_taskqueue.models import CrashNoteMixin, QueueDataclassMixin, QueueMixin
+    from sa_taskqueue.models import CrashNoteMixin, QueueDataclassMixin, QueueMixin, ReservationMixin
     from sa_taskqueue.queue import TaskQueue
-    from sa_taskqueue.reservation import Lease, RowLock
+    from sa_taskqueue.reservation import AdvisoryLock, Lease, ReservationTable, RowLock
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
     from sa_taskqueue.session import (
         AsyncTaskSession,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sa_taskqueue.worker import Worker
 
 __all__ = [
+    "AdvisoryLock",
     "AsyncTaskSession",
     "BoundTask",
     "Cancel",
@@ -51,6 +52,8 @@ __all__ = [
     "prepare_sqlite",
     "QueueDataclassMixin",
     "QueueMixin",
+    "ReservationMixin",
+    "ReservationTable",
     "Retry",
     "RetryPolicy",
     "RowLock",
@@ -69,6 +72,7 @@ __all__ = [
 
 # Imported at the first use: a producer needs no worker, and AsyncTaskSession needs greenlet, which may be absent.
 _MODULES = {
+    "AdvisoryLock": "reservation",
     "AsyncTaskSession": "session",
     "BoundTask": "definitions",
     "CrashNoteMixin": "models",
@@ -76,6 +80,8 @@ _MODULES = {
     "NewTask": "definitions",
     "QueueDataclassMixin": "models",
     "QueueMixin": "models",
+    "ReservationMixin": "models",
+    "ReservationTable": "reservation",
     "RetryPolicy": "retry",
     "RowLock": "reservation",
     "TaskContext": "context",

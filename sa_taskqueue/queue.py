@@ -56,6 +56,7 @@ class TaskQueue:
     ``timedelta(0)`` deletes them at once and ends the promise that an id may be sent again. ``notify`` sends NOTIFY
     in each enqueuing transaction on PostgreSQL: workers elsewhere start at once, commits become slower.
     ``crash_notes`` is a class with `CrashNoteMixin`, for reservation strategies that count crashes in it.
+    ``reservations`` is a class mapped with `ReservationMixin`, for workers that use `ReservationTable`.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class TaskQueue:
         known_tasks_only: bool = False,
         notify: bool = False,
         crash_notes: type[Any] | None = None,
+        reservations: type[Any] | None = None,
     ) -> None:
         if not validation.whole_number(max_body) or max_body < 2:
             raise InvalidSetting(setting="max_body", value=max_body, allowed="a positive number of bytes")
@@ -82,6 +84,7 @@ class TaskQueue:
         self.retention = MappingProxyType({**DEFAULT_RETENTION, **_checked_retention(retention or {})})
         self.known_tasks_only = known_tasks_only
         self.notify = notify
+        self.reservations = reservations
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 
@@ -94,6 +97,11 @@ class TaskQueue:
     def crash_notes_table(self) -> sa.Table | None:
         """The table of ``crash_notes``, where the queue has one."""
         return None if self.crash_notes is None else _table_of(self.crash_notes, "crash_notes")
+
+    @functools.cached_property
+    def reservation_table(self) -> sa.Table | None:
+        """The table of reservations, where there is one."""
+        return None if self.reservations is None else _table_of(self.reservations, "reservations")
 
     @overload
     def task(self, function: Callable[Concatenate[_Anything, ...], R], /) -> TaskDefinition[..., R]: ...

@@ -37,14 +37,22 @@ class CockroachDB(PostgreSQLTypes):
         change = changed(table, assignments).where(table.c.id.in_(pick))
         return ReturningClaim((change if still is None else change.where(still)).returning(*columns))
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         brought = row_arrays(
             "brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs"
         )
         change = changed(table, assign({name: brought.c[name] for name in inputs}) if assign else None).where(
             table.c.id == brought.c.id,
             table.c.epoch == brought.c.epoch,
-            table.c.status == status_literal(Status.RUNNING),
+            table.c.status == status_literal(status),
         )
         return HeldReturning(change.returning(table.c.id), tuple(inputs))
 

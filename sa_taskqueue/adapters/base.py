@@ -48,6 +48,8 @@ from sa_taskqueue.adapters.shapes import (
     HeldOneByOne,
     HeldShape,
     Inputs,
+    ReservationShape,
+    SessionLockShape,
     TakeShape,
 )
 from sa_taskqueue.states import Status
@@ -188,15 +190,23 @@ class Adapter:
         """
         return None
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
-        """Change (or delete, without ``assign``) rows that are RUNNING with the epoch the caller knows.
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
+        """Change (or delete, without ``assign``) rows that are of this status with the epoch the caller knows.
 
         Locks are taken in the order of the ids. With ``wait`` false, rows locked by others are left out.
         """
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(
             table.c.id == bindparam("old_id"),
             table.c.epoch == bindparam("old_epoch"),
-            table.c.status == status_literal(Status.RUNNING),
+            table.c.status == status_literal(status),
         )
         return HeldOneByOne(change, tuple(inputs))
 
@@ -235,6 +245,14 @@ class Adapter:
 
     def unlock(self, name: str) -> AnySelect | None:
         """A statement that frees the lock before the end of the transaction; None: the end of it does."""
+        return None
+
+    def session_locks(self) -> SessionLockShape | None:
+        """Locks that belong to a connection until it frees them or ends; None: not offered."""
+        return None
+
+    def reservation_rows(self, table: Table) -> ReservationShape | None:
+        """The statements of a table of reservations (`ReservationMixin`); None: not offered."""
         return None
 
     def notify(self, channel: str, payload: str) -> AnySelect | None:

@@ -35,6 +35,7 @@ from sa_taskqueue.adapters.shapes import (
     ReturningClaim,
     TakeShape,
 )
+from sa_taskqueue.states import Status
 
 # https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
 _KINDS = {
@@ -114,12 +115,20 @@ class SQLServer(Adapter):
         )
         return ReturningClaim(change.returning(*(as_picked.traverse(column) for column in columns)))
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         rows = select(table.c.id, table.c.epoch, table.c.status).where(these).order_by(table.c.id)
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
         lock = rows.with_hint(table, _WAITING, "mssql") if wait else self.skip_locked(rows)
-        return HeldLocked(lock, change, tuple(inputs), longest=self.longest_list)
+        return HeldLocked(lock, change, tuple(inputs), longest=self.longest_list, status=status)
 
     def lock(self, table: Table) -> AnySelect | None:
         these = table.c.id.in_(bindparam("ids", expanding=True))

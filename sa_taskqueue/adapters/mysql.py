@@ -21,6 +21,7 @@ from sa_taskqueue.adapters.base import (
     seconds_expression,
 )
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
+from sa_taskqueue.adapters.mysql_holds import reservation_rows, session_locks
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
@@ -30,8 +31,11 @@ from sa_taskqueue.adapters.shapes import (
     HeldShape,
     Inputs,
     LockThenUpdate,
+    ReservationShape,
+    SessionLockShape,
     TakeShape,
 )
+from sa_taskqueue.states import Status
 
 _KINDS = {
     1213: ErrorKind.DEADLOCK,
@@ -125,7 +129,13 @@ class MySQLTypes(Adapter):
 class MySQL(MySQLTypes):
     """MySQL 8 and later."""
 
-    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock", "advisory-lock", "reservation-table"})
+
+    def session_locks(self) -> SessionLockShape:
+        return session_locks()
+
+    def reservation_rows(self, table: Table) -> ReservationShape:
+        return reservation_rows(table, self)
 
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         lock = pick.with_only_columns(*after_change(columns, assignments)).with_for_update(skip_locked=True)
@@ -144,15 +154,25 @@ class MySQL(MySQLTypes):
     def lock(self, table: Table) -> AnySelect | None:
         return _these(table).with_for_update()
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         lock = _these(table).with_for_update(skip_locked=not wait)
         if assign is None:
             # By a list it waited for rows it does not name (MySQL 9.7, MariaDB 10.11, 2026-11-30): an UPDATE that reads
             # the whole of a small table passes locked rows by at READ COMMITTED, a DELETE does not.
-            return HeldLocked(lock, changed(table, None).where(table.c.id == bindparam("old_id")), (), by_list=False)
+            return HeldLocked(
+                lock, changed(table, None).where(table.c.id == bindparam("old_id")), (), by_list=False, status=status
+            )
         change = changed(table, assign(bound_inputs(inputs)))
         these = table.c.id.in_(bindparam("ids", expanding=True))
-        return HeldLocked(lock, change.where(these), tuple(inputs))
+        return HeldLocked(lock, change.where(these), tuple(inputs), status=status)
 
 
 def _these(table: Table) -> AnySelect:

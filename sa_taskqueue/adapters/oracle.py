@@ -53,6 +53,7 @@ from sa_taskqueue.adapters.shapes import (
     Inputs,
     TakeShape,
 )
+from sa_taskqueue.states import Status
 
 # https://docs.oracle.com/en/error-help/db/
 _KINDS = {
@@ -186,12 +187,20 @@ class Oracle(Adapter):
         read = select(*columns).where(these)
         return FetchThenUpdate(cursor, changed(table, assignments).where(these), read, self.bound_fetch)
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         rows = select(table.c.id, table.c.epoch, table.c.status).where(these).order_by(table.c.id)
         lock = rows.suffix_with(_WAIT) if wait else rows.with_for_update(skip_locked=True)
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
-        return HeldLocked(lock, change, tuple(inputs), longest=self.longest_list)
+        return HeldLocked(lock, change, tuple(inputs), longest=self.longest_list, status=status)
 
     def lock(self, table: Table) -> AnySelect | None:
         these = table.c.id.in_(bindparam("ids", expanding=True))

@@ -35,6 +35,7 @@ from sqlalchemy.types import LargeBinary, TypeEngine
 
 from sa_taskqueue.adapters.base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
+from sa_taskqueue.adapters.postgresql_holds import reservation_rows, session_locks
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
@@ -43,7 +44,9 @@ from sa_taskqueue.adapters.shapes import (
     HeldReturning,
     HeldShape,
     Inputs,
+    ReservationShape,
     ReturningClaim,
+    SessionLockShape,
     TakeShape,
 )
 from sa_taskqueue.adapters.types import JsonbText
@@ -148,7 +151,13 @@ class PostgreSQLTypes(Adapter):
 class PostgreSQL(PostgreSQLTypes):
     """PostgreSQL 9.5 and later."""
 
-    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock", "advisory-lock", "reservation-table"})
+
+    def session_locks(self) -> SessionLockShape:
+        return session_locks()
+
+    def reservation_rows(self, table: Table) -> ReservationShape:
+        return reservation_rows(table, self)
 
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         picked = self._materialized(pick.with_for_update(key_share=True, skip_locked=True), "picked")
@@ -184,18 +193,26 @@ class PostgreSQL(PostgreSQLTypes):
         picked = self._materialized(select(found.c.id).select_from(ranges.join(found, true())).limit(limit), "picked")
         return ReturningClaim(changed(table, assignments).where(table.c.id == picked.c.id).returning(*columns))
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         brought = row_arrays(
             "brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs"
         )
         # Concatenated, so that the plan cannot read the index of RUNNING rows instead of the primary key: with the
         # statistics of a quiet table it did, and walked over every row in flight and, under an old snapshot, every dead
         # one (2026-11-30: a drain of 150,000 with a snapshot open fell to 0.35 of its rate).
-        status = table.c.status.op("||")(literal_column("''"))
+        found = table.c.status.op("||")(literal_column("''"))
         lock = (
             select(table.c.id, *(brought.c[name] for name in inputs))
             .join_from(brought, table, table.c.id == brought.c.id)
-            .where(table.c.epoch == brought.c.epoch, status == status_literal(Status.RUNNING))
+            .where(table.c.epoch == brought.c.epoch, found == status_literal(status))
             .order_by(table.c.id)
             .with_for_update(key_share=assign is not None, skip_locked=not wait, of=table)
         )

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from sqlalchemy import ColumnElement, Dialect
+from sqlalchemy import DDL, ColumnElement, Dialect
+from sqlalchemy.schema import ExecutableDDLElement
 
 from sa_taskqueue.adapters.base import Adapter, at_least
 from sa_taskqueue.adapters.mariadb import MariaDB
@@ -62,6 +63,18 @@ def table_options() -> dict[str, Any]:
     """The options of a queue table: on MySQL and MariaDB InnoDB, all of Unicode, text compared as it is written."""
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
     return {f"{dialect}_{key}": value for dialect in ("mysql", "mariadb") for key, value in options.items()}
+
+
+def reservation_table_options() -> dict[str, Any]:
+    """The options of a table of reservations: on MySQL and MariaDB it is held in memory."""
+    return {"mysql_engine": "MEMORY", "mariadb_engine": "MEMORY"}
+
+
+def unlogged() -> ExecutableDDLElement:
+    """What makes a new table UNLOGGED, on PostgreSQL; nothing elsewhere."""
+    return DDL(  # type: ignore[no-untyped-call]
+        "ALTER TABLE %(fullname)s SET UNLOGGED"
+    ).execute_if(dialect="postgresql")
 
 
 def _postgresql(dialect: Dialect) -> Adapter:

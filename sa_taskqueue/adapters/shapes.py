@@ -15,6 +15,8 @@ from sqlalchemy import Column, ColumnElement, Delete, Select, Update
 from sqlalchemy.sql import Executable
 from sqlalchemy.types import TypeEngine
 
+from sa_taskqueue.states import Status
+
 AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
 """A SELECT of any columns; quoted, because SQLAlchemy 2.0's Select takes one argument."""
 
@@ -98,6 +100,8 @@ class HeldLocked:
     by_list: bool = True
     """Whether the change takes ``ids``; else it is sent once for each ``old_id``."""
     longest: int | None = None
+    status: Status = Status.RUNNING
+    """What a row that is still held says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +113,38 @@ class HeldOneByOne:
 
 
 HeldShape = HeldReturning | HeldLocked | HeldOneByOne
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLockShape:
+    """Locks of a connection, by keys made of names; ``pack`` makes the parameter ``packed`` of many keys."""
+
+    session: AnySelect
+    """The connection's own number and the schema in which an unqualified table is found."""
+    take: AnySelect
+    """Of ``packed``: key, whether it was got (without waiting), and the number of the connection that got it."""
+    free: AnySelect
+    """Frees ``packed``."""
+    taken: AnySelect
+    """Those of ``packed`` that the connection ``session`` holds."""
+    key: Callable[[str], Any]
+    pack: Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationShape:
+    """A table of reservations: ids, each under a token until a moment. ``packed`` is made of the ids by ``pack``."""
+
+    reserve: Executable
+    """Inserts ``packed`` under ``token`` for ``lease`` seconds, or takes over what has expired."""
+    renew: Executable
+    """Prolongs ``ids`` where they are under ``tokens``, skipping what is locked."""
+    remove: Executable
+    """Removes ``ids`` where they are under ``tokens``."""
+    mine: AnySelect
+    """Which of ``ids`` are under one of ``tokens``."""
+    returns: bool
+    """Whether ``reserve`` and ``renew`` return the ids they changed; else they are read back by ``mine``."""
+    transactional: bool
+    """Whether the removal can be part of the finish's transaction."""
+    pack: Callable[[Sequence[Any]], Any]

@@ -43,6 +43,7 @@ from sa_taskqueue.adapters.shapes import (
     ReturningClaim,
     TakeShape,
 )
+from sa_taskqueue.states import Status
 
 # SQLite's clock has milliseconds; the zeros keep the width, and with it text order equal to time order.
 _FORMAT = "%Y-%m-%d %H:%M:%f000"
@@ -103,11 +104,19 @@ class SQLite(Adapter):
             lock, change.where(table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True)))
         )
 
-    def held(self, table: Table, assign: AssignFrom | None, inputs: Inputs, *, wait: bool = True) -> HeldShape:
+    def held(
+        self,
+        table: Table,
+        assign: AssignFrom | None,
+        inputs: Inputs,
+        *,
+        wait: bool = True,
+        status: Status = Status.RUNNING,
+    ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
-        return HeldLocked(lock, change, tuple(inputs))
+        return HeldLocked(lock, change, tuple(inputs), status=status)
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])

@@ -57,7 +57,8 @@ def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
     type=click.Choice(list(STRATEGIES)),
     default=Lease.name,
     show_default=True,
-    help="How tasks are held. row-lock: by the lock on the row, in the transaction of the work.",
+    help="How tasks are held. row-lock: by the lock on the row, in the transaction of the work. advisory-lock: by a "
+    "lock of the worker's connection. reservation-table: by a row of another table.",
 )
 @_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken; no effect with row-lock.")
 @_duration_option("--grace", "30s", "How long running tasks may go on at a stop.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from sa_taskqueue.reservation.advisory_lock import AdvisoryLock
 from sa_taskqueue.reservation.base import InWork, Reservation
 from sa_taskqueue.reservation.lease import Lease
+from sa_taskqueue.reservation.reservation_table import ReservationTable
 from sa_taskqueue.reservation.row_lock import RowLock
 
-__all__ = ["STRATEGIES", "InWork", "Lease", "Reservation", "RowLock"]
+__all__ = ["STRATEGIES", "AdvisoryLock", "InWork", "Lease", "Reservation", "ReservationTable", "RowLock"]
 
 STRATEGIES: Mapping[str, Callable[[], Reservation]] = MappingProxyType(
-    {strategy.name: strategy for strategy in (Lease, RowLock)}
+    {strategy.name: strategy for strategy in (Lease, RowLock, AdvisoryLock, ReservationTable)}
 )
 """What makes each strategy, by the word of `--reservation`; the default comes first."""

@@ -33,8 +33,15 @@ class Reservation(Protocol):
     claims_in_work: bool
     """Whether the claim's transaction is also that of the work and the finish, so that each slot claims for itself."""
 
+    reserves_apart: bool
+    """Whether claim and renewal leave the table of tasks unwritten and run in AUTOCOMMIT, each statement for itself."""
+
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:
         """Learn table, database and the worker's name; a ConfigurationError where the database cannot carry it."""
+        ...
+
+    def check(self, connection: Connection) -> None:
+        """Before the first claim, on its connection: a ConfigurationError if this server cannot carry the strategy."""
         ...
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
@@ -57,6 +64,14 @@ class Reservation(Protocol):
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
         """As `release`, for unknown names; FAILED with code `unknown_task` once the first time is so long ago."""
+        ...
+
+    def let_go(self, ids: Sequence[UUID]) -> None:
+        """The worker has forgotten these tasks: their ends are committed, or they were lost. In any thread."""
+        ...
+
+    def end(self, connection: Connection) -> None:
+        """The last call, on the connection of the claims: free at once what would else be freed by time."""
         ...
 
 

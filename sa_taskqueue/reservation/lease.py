@@ -23,6 +23,7 @@ class Lease:
     name = "lease"
     renewed = True
     claims_in_work = False
+    reserves_apart = False
 
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  every database will do
         """Remember the table and what each claim writes."""
@@ -30,6 +31,9 @@ class Lease:
         self._lease = lease
         self._by = by
         self._memories: dict[str, ClaimMemory | None] = {}
+
+    def check(self, connection: Connection) -> None:
+        """Nothing: the table of tasks is all it needs."""
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """One batch, by the claim shape of the database."""
@@ -52,6 +56,12 @@ class Lease:
     ) -> set[UUID]:
         """SCHEDULED again for a worker that knows the name."""
         return self._store.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+
+    def let_go(self, ids: Sequence[UUID]) -> None:
+        """Nothing: the row says that the lease has ended."""
+
+    def end(self, connection: Connection) -> None:
+        """Nothing, likewise."""
 
     def _memory(self, queue: str) -> ClaimMemory | None:
         """How far this worker has claimed in the queue: it then does not walk over the dead rows in front."""

@@ -27,6 +27,7 @@ class RowLock:
     name = "row-lock"
     renewed = False
     claims_in_work = True
+    reserves_apart = False
 
     def __init__(self, *, count_crashes: bool = False) -> None:
         self.count_crashes = count_crashes
@@ -41,6 +42,9 @@ class RowLock:
         self._notes: CrashNotes | None = store.crash_notes if self.count_crashes else None
         self._by = by
         self._max_crashes = max_crashes
+
+    def check(self, connection: Connection) -> None:
+        """Nothing: the table of tasks is all it needs."""
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Lock up to `limit` due tasks to the end of the transaction.
@@ -82,6 +86,12 @@ class RowLock:
         changed = self._store.give_back_unknown(connection, taken, delay=delay, fail_after=fail_after)
         self._forget([task for task, _ in held], connection)
         return changed
+
+    def let_go(self, ids: Sequence[UUID]) -> None:
+        """Nothing: the end of the transaction has freed the rows."""
+
+    def end(self, connection: Connection) -> None:
+        """Nothing, likewise."""
 
     def _forget(self, ids: Sequence[UUID], connection: Connection) -> None:
         if self._notes is not None:

@@ -53,13 +53,21 @@ class Portal:
         finally:
             await link.close()
 
-    def lane(self, name: str, *, timeout: float = OPERATION_TIMEOUT) -> Lane:
-        """A lane that opens its connection at its first operation; each may take `timeout` seconds."""
+    def lane(self, name: str, *, timeout: float = OPERATION_TIMEOUT, autocommit: bool = False) -> Lane:
+        """A lane that opens its connection at its first operation; each may take `timeout` seconds.
+
+        With `autocommit` each statement is a transaction of its own, so that none is open between two of them.
+        """
         if os.getpid() != self._process:
             raise InvalidSetting(
                 setting="engine", value="used after a fork", allowed="started in the process that runs the worker"
             )
-        lane = Lane(name, open_link(self.engine, name, self._prepare), self.adapter, timeout=timeout)
+        lane = Lane(
+            name,
+            open_link(self.engine, name, self._prepare_autocommit if autocommit else self._prepare),
+            self.adapter,
+            timeout=timeout,
+        )
         self._lanes.append(lane)
         return lane
 
@@ -82,10 +90,13 @@ class Portal:
     def _prepare(self, connection: Connection) -> None:
         apply_worker_settings(connection, self.adapter)
 
+    def _prepare_autocommit(self, connection: Connection) -> None:
+        apply_worker_settings(connection, self.adapter, isolation="AUTOCOMMIT")
 
-def apply_worker_settings(connection: Connection, adapter: Adapter) -> None:
+
+def apply_worker_settings(connection: Connection, adapter: Adapter, *, isolation: str | None = None) -> None:
     """READ COMMITTED and the short lock timeout, once per connection: per checkout they cost 0.9 to 2.3 ms on MySQL."""
-    isolation = adapter.worker_isolation
+    isolation = isolation or adapter.worker_isolation
     if isolation is not None:
         connection.execution_options(isolation_level=isolation)
     for statement in adapter.worker_settings():

@@ -24,7 +24,7 @@ class SideLane:
     connection from the user's pool could be refused at the very moment a lease must be renewed.
     """
 
-    def __init__(self, engine: Engine | AsyncEngine, *, timeout: float) -> None:
+    def __init__(self, engine: Engine | AsyncEngine, *, timeout: float, autocommit: bool = False) -> None:
         self._loop = asyncio.new_event_loop()
         self._portal = Portal(without_pool(engine))
         try:
@@ -32,7 +32,7 @@ class SideLane:
         except BaseException:
             self._loop.close()
             raise
-        self._lane = self._portal.lane("renewal", timeout=timeout)
+        self._lane = self._portal.lane("renewal", timeout=timeout, autocommit=autocommit)
 
     def attempt(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the operation once and block until it is committed; errors as those of `Lane.attempt`."""

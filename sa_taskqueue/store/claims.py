@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
+    Column,
+    ColumnElement,
     Connection,
     Float,
     Integer,
@@ -122,15 +124,21 @@ class Claims:
 
     def _assignments(self) -> Assignments:
         columns = self._table.c
-        freed = case((columns.unique_until == literal_column("'start'"), null()), else_=columns.unique_hash)
         return [
             (columns.status, status_literal(Status.RUNNING)),
             (columns.attempt, columns.attempt + ONE),
             (columns.epoch, columns.epoch + ONE),
             (columns.reserved_until, self._adapter.after(bindparam("lease", type_=Float()))),
             (columns.reserved_by, bindparam("holder", type_=String())),
-            (columns.unique_hash, freed),
+            freed_at_start(self._table),
         ]
+
+
+def freed_at_start(table: Table) -> tuple[Column[Any], ColumnElement[Any]]:
+    """The assignment that frees a unique key which holds only until the task starts."""
+    columns = table.c
+    freed = case((columns.unique_until == literal_column("'start'"), null()), else_=columns.unique_hash)
+    return columns.unique_hash, freed
 
 
 def _failing(table: Table, adapter: Adapter) -> Any:

@@ -22,7 +22,6 @@ from sa_taskqueue.adapters.shapes import (
     ReturningClaim,
     TakeShape,
 )
-from sa_taskqueue.states import Status
 from sa_taskqueue.store.fetching import fetch_exactly, in_parts
 from sa_taskqueue.store.rows import Pair
 
@@ -90,7 +89,7 @@ def _change_locked(
     connection: Connection, shape: HeldLocked, held: Sequence[tuple[Pair, tuple[Any, ...]]], values: Values
 ) -> set[UUID]:
     rows = connection.execute(shape.lock, {"ids": [task for (task, _), _ in held]}).fetchall()
-    current = {task: epoch for task, epoch, status in rows if status == Status.RUNNING}
+    current = {task: epoch for task, epoch, status in rows if status == shape.status}
     groups: defaultdict[tuple[Any, ...], list[UUID]] = defaultdict(list)
     for (task, epoch), own in held:
         if current.get(task) == epoch:

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Double, Integer, String, Table, Text, case, func, literal_column, null
 
-from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.shapes import Assignments, Inputs
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.claims import freed_at_start
 from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.rows import Settlement
 from sa_taskqueue.store.running import change_held
@@ -23,15 +24,18 @@ Source = Mapping[str, ColumnElement[Any]]
 class Settling:
     """The finish of one table. Four kinds: completed with nothing to store, deleted, ended, to be tried again."""
 
-    def __init__(self, table: Table, adapter: Adapter) -> None:
+    def __init__(self, table: Table, adapter: Adapter, *, status: Status = Status.RUNNING) -> None:
         self._table = table
         self._adapter = adapter
         self._lock = adapter.lock(table)
+        self._claim_wrote = status is Status.RUNNING
         history: Inputs = {"new_error": Text(), "new_errors": Text()}
-        self._completed = adapter.held(table, self._complete, {})
-        self._deleted = adapter.held(table, None, {})
-        self._ended = adapter.held(table, self._end, {"new_status": String(9), "new_result": Text(), **history})
-        self._again = adapter.held(table, self._try_again, {"delay": Double(), "uncounted": Integer(), **history})
+        ends: Inputs = {"new_status": String(9), "new_result": Text(), **history}
+        again: Inputs = {"delay": Double(), "uncounted": Integer(), **history}
+        self._completed = adapter.held(table, self._complete, {}, status=status)
+        self._deleted = adapter.held(table, None, {}, status=status)
+        self._ended = adapter.held(table, self._end, ends, status=status)
+        self._again = adapter.held(table, self._try_again, again, status=status)
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """Write the ends of the tasks still held; the ids of these. Waits for locks, in the order of the ids."""
@@ -73,15 +77,25 @@ class Settling:
     def _try_again(self, source: Source) -> Assignments:
         columns, adapter = self._table.c, self._adapter
         later = source["delay"] > literal_column("0")
+        counted = columns.attempt if self._claim_wrote else columns.attempt + ONE
+        unwritten = [] if self._claim_wrote else [(columns.epoch, columns.epoch + ONE), freed_at_start(self._table)]
         return [
+            *unwritten,
             (columns.status, case((later, status_literal(Status.SCHEDULED)), else_=status_literal(Status.NEW))),
             (columns.scheduled_at, adapter.after(source["delay"])),
             (columns.ready_at, adapter.clock()),
-            (columns.attempt, columns.attempt - source["uncounted"]),
+            (columns.attempt, counted - source["uncounted"]),
             (columns.reserved_until, null()),
             (columns.reserved_by, null()),
             *self._history(source),
         ]
+
+    def _claimed(self) -> Assignments:
+        """What a claim that wrote nothing has left to the finish; the raised epoch refuses a second one."""
+        columns = self._table.c
+        if self._claim_wrote:
+            return []
+        return [(columns.attempt, columns.attempt + ONE), (columns.epoch, columns.epoch + ONE)]
 
     def _history(self, source: Source) -> Assignments:
         columns, json = self._table.c, self._adapter.json
@@ -94,6 +108,7 @@ class Settling:
         """Nobody holds the row, and its unique key is free."""
         columns = self._table.c
         return [
+            *self._claimed(),
             (columns.finished_at, self._adapter.clock()),
             (columns.reserved_until, null()),
             (columns.reserved_by, null()),

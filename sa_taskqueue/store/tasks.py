@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cached_property
 from uuid import UUID
 
 from sqlalchemy import Connection, Table
@@ -20,6 +21,7 @@ from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.rows import Claimed, Pair, Renewed, Settlement, TakenOver
 from sa_taskqueue.store.settle import Settling
 from sa_taskqueue.store.unknown import UnknownNames
+from sa_taskqueue.store.unmarked import Unmarked
 
 
 class TaskStore:
@@ -29,15 +31,29 @@ class TaskStore:
     clock is the database's.
     """
 
-    def __init__(self, table: Table, adapter: Adapter, crash_notes: Table | None = None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        adapter: Adapter,
+        crash_notes: Table | None = None,
+        *,
+        reservations: Table | None = None,
+    ) -> None:
         self.table = table
         self.adapter = adapter
         self.crash_notes = None if crash_notes is None else CrashNotes(table, crash_notes, adapter)
+        self.reservations = reservations
+        """The table of reservations that belongs to it, where the strategy `ReservationTable` is to be used."""
         self._claims = Claims(table, adapter)
         self._leases = Leases(table, adapter)
         self._promotion = Promotion(table, adapter)
         self._settling = Settling(table, adapter)
         self._unknown = UnknownNames(table, adapter)
+
+    @cached_property
+    def unmarked(self) -> Unmarked:
+        """What is done with tasks that are held without a word of it in their row."""
+        return Unmarked(self.table, self.adapter, self._claims)
 
     def claim_memory(self) -> ClaimMemory | None:
         """What a worker keeps per queue of how far it has claimed; None where the database gains nothing by it."""

@@ -30,11 +30,13 @@ CODE = "unknown_task"
 class UnknownNames:
     """The give-back of one table."""
 
-    def __init__(self, table: Table, adapter: Adapter) -> None:
+    def __init__(self, table: Table, adapter: Adapter, *, status: Status = Status.RUNNING) -> None:
         self._table = table
         self._adapter = adapter
+        self._claim_wrote = status is Status.RUNNING
         self._errors = select(table.c.id, table.c.error).where(table.c.id.in_(bindparam("ids", expanding=True)))
-        self._give_back = adapter.held(table, self._given_back, {"new_status": String(9), "new_error": Text()})
+        inputs = {"new_status": String(9), "new_error": Text()}
+        self._give_back = adapter.held(table, self._given_back, inputs, status=status)
 
     def give_back(self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float) -> set[UUID]:
         """SCHEDULED after ``delay`` seconds, attempt not counted; FAILED once the first look is so long ago."""
@@ -47,11 +49,12 @@ class UnknownNames:
             for row in connection.execute(self._errors, {"ids": part})
         }
         inputs = []
+        raised = 2 if self._claim_wrote else 1  # by the give-back, and by the next claim where that writes
         for task, epoch in held:
             since = _first_look(errors.get(task), epoch) or now
             too_long = (now - since).total_seconds() >= fail_after
             inputs.append(
-                (Status.FAILED.value, _failed()) if too_long else (Status.SCHEDULED.value, _seen(since, epoch))
+                (Status.FAILED.value, _failed()) if too_long else (Status.SCHEDULED.value, _seen(since, epoch + raised))
             )
         return change_held(connection, self._give_back, held, inputs, values={"delay": delay})
 
@@ -64,15 +67,15 @@ class UnknownNames:
             (columns.finished_at, case((failed, adapter.clock()), else_=null())),
             (columns.error, adapter.json(source["new_error"])),
             (columns.unique_hash, case((failed, null()), else_=columns.unique_hash)),
-            (columns.attempt, columns.attempt - ONE),
+            (columns.attempt, columns.attempt - ONE if self._claim_wrote else columns.attempt),
             *let_go(self._table),
         ]
 
 
-def _seen(since: dt.datetime, epoch: int) -> str:
-    """`epoch` is that of the look; the give-back and the next claim raise it by one each."""
+def _seen(since: dt.datetime, next_epoch: int) -> str:
+    """`next_epoch` is that of the next look, if nothing else happens to the task before."""
     message = "No worker has known the name of this task yet."
-    return json.dumps({"code": CODE, "message": message, "since": since.isoformat(), "next_epoch": epoch + 2})
+    return json.dumps({"code": CODE, "message": message, "since": since.isoformat(), "next_epoch": next_epoch})
 
 
 def _failed() -> str:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.runtime import wakeups
 from sa_taskqueue.runtime.checks import pool_capacity
+from sa_taskqueue.runtime.lane import FAILURES
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.runtime.threads import call_soon
@@ -94,6 +95,7 @@ class Crew:
 
     async def _arrive(self) -> None:
         await self._parts.claim_lane.run(self._parts.store.check_schema)
+        await self._parts.claim_lane.run(self._parts.reservation.check)
         await self._portal.open_lanes()
 
     async def work(self) -> None:
@@ -193,6 +195,14 @@ class Crew:
         for slots in parts.slots:
             slots.close()
         await parts.connections.close()
+        if parts.reservation.reserves_apart:
+            await self._end_reservation()
+
+    async def _end_reservation(self) -> None:
+        try:
+            await self._parts.claim_lane.attempt(self._parts.reservation.end)
+        except FAILURES as error:
+            logger.warning("reservations could not be ended (%s) and will expire", error)
 
     def _wake(self, queue: str) -> None:
         lane = self._parts.lanes.get(queue)

@@ -165,6 +165,7 @@ class Finisher:
         self._counts.unknown += await self._return(self._give_back, batch, Ending.UNKNOWN)
         self._lost([ended.task for ended in batch if ended.end is Ending.REFUSED])
         self._held.remove_all([ended.task.pair for ended in batch])
+        self._reservation.let_go([ended.task.claimed.id for ended in batch])
         self._writing = 0
 
     async def _settle(self, batch: Sequence[Ended]) -> None:

@@ -68,7 +68,9 @@ class Parts:
     ) -> None:
         self._queue, self._settings, self._counts, self._callbacks = queue, settings, counts, callbacks
         self.reservation = reservation
-        self.store = TaskStore(queue.table, portal.adapter, queue.crash_notes_table)
+        self.store = TaskStore(
+            queue.table, portal.adapter, queue.crash_notes_table, reservations=queue.reservation_table
+        )
         reservation.bind(
             self.store, portal.adapter, lease=settings.lease, by=settings.name, max_crashes=settings.max_crashes
         )
@@ -80,9 +82,10 @@ class Parts:
             is_async=portal.is_async,
             at_most=pool_capacity(portal.sync_engine.pool) - LANES,
         )
-        self.claim_lane = portal.lane("claim")
+        self.claim_lane = portal.lane("claim", autocommit=reservation.reserves_apart)
         # One writer at a time anyway: two lanes would only wait for each other in SQLite's busy handler.
         self.finish_lane = self.claim_lane if portal.adapter.single_writer else portal.lane("finish")
+        self.renewing_lane = self.claim_lane if reservation.reserves_apart else self.finish_lane
         self.slots: list[ServingSlots] = []
         self.lanes: dict[str, ServingLane] = {}
         self.finisher = self._finisher(portal)
@@ -130,7 +133,9 @@ class Parts:
             self.held,
             self.reservation,
             # pyright does not match a ParamSpec with the one call that the renewal makes
-            lambda: SideLane(portal.engine, timeout=renewal_timeout(lease)),  # pyright: ignore[reportArgumentType]
+            lambda: SideLane(  # pyright: ignore[reportArgumentType]
+                portal.engine, timeout=renewal_timeout(lease), autocommit=self.reservation.reserves_apart
+            ),
             lease=lease,
             on_lost=self._callbacks.lost,
         )
@@ -170,7 +175,7 @@ class Parts:
         executor = Executor(
             self.outcomes,
             lambda task: WorkUnit(self.connections, self.reservation, self.held, task),
-            extender(self.finish_lane, self.reservation, self.held, self._counts),
+            extender(self.renewing_lane, self.reservation, self.held, self._counts),
             async_engine=portal.is_async,
             stopping=self._callbacks.stopping,
         )

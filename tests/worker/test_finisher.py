@@ -31,7 +31,11 @@ class FakeReservation:
         self.released: list[tuple[UUID, float]] = []
         self.unknown: list[UUID] = []
         self.gone: set[UUID] = set()
+        self.forgotten: list[UUID] = []
         self.refuse: Callable[[Settlement], bool] = lambda settlement: False
+
+    def let_go(self, ids: Sequence[UUID]) -> None:
+        self.forgotten += ids
 
     def settle(self, _: object, settlements: Sequence[Settlement]) -> set[UUID]:
         if any(self.refuse(settlement) for settlement in settlements):
@@ -121,6 +125,15 @@ async def test_what_ended_together_is_written_by_one_call() -> None:
         pass
     assert [len(call) for call in bench.reservation.settled] == [70]
     assert (bench.counts.completed, len(bench.held)) == (70, 0)
+
+
+async def test_the_reservation_is_told_when_a_task_is_forgotten() -> None:
+    bench = Bench()
+    tasks = [bench.add() for _ in range(5)]
+    bench.reservation.gone = {tasks[0].claimed.id}
+    async with running(bench):
+        assert bench.reservation.forgotten == []
+    assert bench.reservation.forgotten == [task.claimed.id for task in tasks]
 
 
 async def test_no_call_is_larger_than_a_batch() -> None:
