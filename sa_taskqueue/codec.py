@@ -42,14 +42,17 @@ def _refuse_constant(name: str) -> Any:
 _decode_json = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
-def encode(value: object, *, limit: int = MAX_BODY) -> str:
-    """JSON text of at most ``limit`` bytes in UTF-8; a BodyError names the path of what cannot be stored."""
+def encode(value: object, *, limit: int = MAX_BODY, what: str = "arguments") -> str:
+    """JSON text of at most ``limit`` bytes in UTF-8; a BodyError names the path of what cannot be stored.
+
+    ``what`` is what the value is to the user, for the error.
+    """
     text = _fast(value)
     if text is None:
         text = _encode_json(_to_plain(value, "$", 0))
     size = len(text) if text.isascii() else len(text.encode())
     if size > limit:
-        raise BodyTooLarge(size=size, limit=limit)
+        raise BodyTooLarge(what=what, size=size, limit=limit)
     return text
 
 

@@ -29,6 +29,23 @@ def converter_for(annotation: object) -> Converter:
     return _Compiler().compile(annotation)
 
 
+def fitting_types(annotation: object) -> frozenset[type]:
+    """Types whose values, stored as JSON, surely fit the annotation, contents aside; others fit perhaps."""
+    annotation = _unwrap(annotation)
+    origin = typing.get_origin(annotation) or annotation
+    if origin in (typing.Union, types.UnionType):
+        return frozenset().union(*map(fitting_types, typing.get_args(annotation)))
+    if origin is typing.Literal:
+        return frozenset(map(type, typing.get_args(annotation)))
+    if origin is float:
+        return frozenset({float, int})
+    if origin in _LISTS or origin is tuple:
+        return frozenset({list, tuple})
+    if origin in _DICTS or typing.is_typeddict(origin):
+        return frozenset({dict})
+    return frozenset({origin}) if isinstance(origin, type) else frozenset()
+
+
 _LISTS = (
     list,
     collections.abc.Collection,

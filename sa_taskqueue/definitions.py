@@ -93,7 +93,7 @@ class TaskDefinition(Generic[P, R]):
         self.is_async = _is_async(function)
         self.arguments = Arguments(name, function)
         self.arguments.prepare_early()
-        self.retry = settings.retry or task_queue.retry
+        self.retry: RetryPolicy = validation.check_retry(settings.retry) or task_queue.retry
         self.lease = _seconds("lease", settings.lease)
         self.timeout = _seconds("timeout", settings.timeout)
         self.store_result = settings.store_result

@@ -11,12 +11,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 import sqlalchemy as sa
 from sqlalchemy import orm
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import ArgumentError, InvalidRequestError
 
 from sa_taskqueue import codec, validation
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
 from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, UnknownTask
+from sa_taskqueue.models.columns import COLUMNS
 from sa_taskqueue.retry import RetryPolicy, exponential
 from sa_taskqueue.states import TERMINAL, Status
 
@@ -75,12 +76,14 @@ class TaskQueue:
     ) -> None:
         if not validation.whole_number(max_body) or max_body < 2:
             raise InvalidSetting(setting="max_body", value=max_body, allowed="a positive number of bytes")
+        if sa.inspect(model, raiseerr=False) is not None:
+            _tasks_table(model)
         self.model = model
         self.crash_notes = crash_notes
         self.default_queue = validation.check_queue(default_queue)
         self.max_body = max_body
         self.max_attempts = validation.check_attempts(max_attempts)
-        self.retry = retry or exponential()
+        self.retry: RetryPolicy = validation.check_retry(retry) or exponential()
         self.retention = MappingProxyType({**DEFAULT_RETENTION, **_checked_retention(retention or {})})
         self.known_tasks_only = known_tasks_only
         self.notify = notify
@@ -90,8 +93,14 @@ class TaskQueue:
 
     @functools.cached_property
     def table(self) -> sa.Table:
-        """The table the model is mapped to."""
-        return _table_of(self.model, "model")
+        """The table the model is mapped to, known as soon as it is mapped: perhaps later than the queue is made."""
+        return _tasks_table(self.model)
+
+    @functools.cached_property
+    def row_class(self) -> type[Any]:
+        """The model, of which it is known that its table is one of tasks."""
+        _tasks_table(self.model)
+        return self.model
 
     @functools.cached_property
     def crash_notes_table(self) -> sa.Table | None:
@@ -137,6 +146,8 @@ class TaskQueue:
     def _register(self, function: Callable[..., Any], name: str | None, settings: Settings) -> TaskDefinition[..., Any]:
         if name is None:
             name = str(getattr(function, "__name__", ""))
+            if name == "<lambda>":
+                raise InvalidHandler(name=name, reason="a lambda has no name; give one with @queue.task(name=...)")
         if isinstance(function, TaskDefinition):
             raise InvalidHandler(name=name, reason="it is registered already")
         known = self._handlers.get(name)
@@ -165,10 +176,21 @@ class TaskQueue:
             definition.arguments.prepare()
 
 
+def _tasks_table(model: type[Any]) -> sa.Table:
+    allowed = "a mapped class with QueueMixin: class Task(QueueMixin, Base)"
+    try:
+        table = _table_of(model, "model")
+    except InvalidSetting:
+        raise InvalidSetting(setting="model", value=model, allowed=allowed) from None
+    if not COLUMNS.keys() <= set(table.c.keys()):
+        raise InvalidSetting(setting="model", value=model, allowed=allowed)
+    return table
+
+
 def _table_of(model: type[Any], setting: str) -> sa.Table:
     try:
         table = orm.class_mapper(model, configure=False).local_table
-    except InvalidRequestError:
+    except (InvalidRequestError, ArgumentError):
         table = None
     if not isinstance(table, sa.Table):
         raise InvalidSetting(setting=setting, value=model, allowed="a class mapped to a table")

@@ -6,17 +6,18 @@ Everything that needs inspection is worked out once per handler; a call only wal
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from sa_taskqueue.codec import decode_json
+from sa_taskqueue.codec import decode_json, encode
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.converters import UnsupportedAnnotation, converter_for, list_of, optional
+from sa_taskqueue.converters import UnsupportedAnnotation, converter_for, fitting_types, list_of, optional
 from sa_taskqueue.exceptions import InvalidArguments, InvalidHandler, UndecodableTask
 from sa_taskqueue.scalars import Converter, Mismatch, as_is
 
@@ -50,7 +51,7 @@ class Arguments:
             name for name in self._positional if self._rest is not None or name not in self._keywords
         )
         self._converters: Converters | None = None
-        self._not_none: frozenset[str] = frozenset()
+        self._expected: dict[str, frozenset[type]] = {}
 
     def prepare_early(self) -> None:
         """Find a wrong annotation where the handler is defined; one that names what comes later waits for `prepare`."""
@@ -71,11 +72,9 @@ class Arguments:
             raise InvalidHandler(name=self._name, reason=reason) from None
 
     def _work_out(self) -> Converters:
-        converters = {
-            each.name: self._converter(each, hint)
-            for each, hint in zip(self._signature.parameters.values(), self._hints(), strict=True)
-        }
-        self._not_none = frozenset(name for name, (_, convert) in converters.items() if not _accepts_none(convert))
+        parameters, hints = self._signature.parameters.values(), tuple(self._hints())
+        converters = {each.name: self._converter(each, hint) for each, hint in zip(parameters, hints, strict=True)}
+        self._expected = dict(self._fitting(hints, converters))
         self._converters = converters
         return converters
 
@@ -87,6 +86,13 @@ class Arguments:
                 __annotations__={"hint": Any if each.annotation is each.empty else each.annotation}
             )
             yield typing.get_type_hints(holder, namespace, {}, include_extras=True)["hint"]
+
+    def _fitting(self, hints: Iterable[Any], converters: Converters) -> Iterator[tuple[str, frozenset[type]]]:
+        """For each parameter that takes not just anything: the types of arguments that need no second look."""
+        for each, hint in zip(self._signature.parameters.values(), hints, strict=True):
+            _, convert = converters[each.name]
+            if convert is not as_is and each.kind in _POSITIONAL + _BY_KEYWORD:
+                yield each.name, fitting_types(hint) | ({type(None)} if _accepts_none(convert) else set())
 
     def _converter(self, parameter: inspect.Parameter, hint: Any) -> tuple[type | None, Converter]:
         try:
@@ -113,14 +119,25 @@ class Arguments:
             bound[name] = value
         if not self._required <= bound.keys():
             raise self._misfit(args, kwargs)
-        for name in self._not_none:
-            if name in bound and bound[name] is None:
-                raise InvalidArguments(
-                    name=self._name,
-                    reason=f"{name} is None, but its annotation does not allow that. If it is the key of a new object, "
-                    "flush first (session.flush()), so that the database gives it one",
-                )
+        for name, types_ in self._expected.items():
+            if name in bound and type(bound[name]) not in types_:
+                self._look_closer(name, bound[name])
         return bound
+
+    def _look_closer(self, name: str, value: Any) -> None:
+        """Refuse a value from which the worker could not make what the parameter is annotated as."""
+        if value is None:
+            raise InvalidArguments(
+                name=self._name,
+                reason=f"{name} is None, but its annotation does not allow that. If it is the key of a new object, "
+                "flush first (session.flush()), so that the database gives it one",
+            )
+        stored = decode_json(encode({name: value}, limit=sys.maxsize))[name]
+        try:
+            _named(name, self._ready()[name][1], stored)
+        except Mismatch as mismatch:
+            reason = f"{mismatch}, but is of the type {type(value).__qualname__}"
+            raise InvalidArguments(name=self._name, reason=reason) from None
 
     def decode(self, body: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for the handler; UndecodableTask if the body does not fit it."""
@@ -162,6 +179,11 @@ class Arguments:
         return converters[self._others]
 
     def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> InvalidArguments:
+        unknown = next((name for name in kwargs if name not in self._keywords), None)
+        if unknown is not None and self._others is None:
+            near = difflib.get_close_matches(unknown, self._keywords, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            return InvalidArguments(name=self._name, reason=f"it has no parameter {unknown}{hint}")
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:

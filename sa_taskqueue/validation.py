@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sa_taskqueue.exceptions import (
     InvalidAttempts,
@@ -72,6 +73,14 @@ def check_seconds(setting: str, value: float | timedelta) -> float:
     if not is_number or not 0 < seconds <= _longest().total_seconds():
         raise InvalidSetting(setting=setting, value=value, allowed="a positive number of seconds")
     return float(seconds)
+
+
+def check_retry(value: Any) -> Any:
+    """A policy is whatever has the methods of one."""
+    if value is not None and not callable(getattr(value, "delay", None)):
+        allowed = "a policy such as exponential(max_attempts=3); for a number of attempts alone use max_attempts="
+        raise InvalidSetting(setting="retry", value=value, allowed=allowed)
+    return value
 
 
 def check_run_after(value: datetime | timedelta | None) -> tuple[datetime | None, timedelta | None]:

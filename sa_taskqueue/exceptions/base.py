@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import uuid
 
 # A message quotes values; a hostile or mistaken one of 10 MB must not travel into logs.
 _LONGEST_QUOTE = 200
@@ -34,6 +35,6 @@ def _message(kind: type[TaskQueueError], fields: dict[str, object]) -> str:
 
 
 def _quote(value: object) -> str:
-    text = value if isinstance(value, str) else ascii(value)
+    text = str(value) if isinstance(value, (str, uuid.UUID)) else ascii(value)
     text = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
     return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "..."

@@ -108,11 +108,12 @@ class BodyNotSerializable(BodyError):
 
 
 class BodyTooLarge(BodyError):
-    """The arguments take {size} bytes as JSON, but the limit is {limit}. Store the data elsewhere and pass a
-    reference to it, or raise TaskQueue(max_body=...).
+    """As JSON the {what} would take {size} bytes, but the limit is {limit}. Store the data elsewhere and pass a
+    reference to it; for arguments, TaskQueue(max_body=...) raises the limit.
     """
 
     code = "body_too_large"
+    what: str
     size: int
     limit: int
 

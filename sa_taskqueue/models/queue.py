@@ -4,7 +4,7 @@ import datetime as dt
 import uuid
 from typing import Any, ClassVar
 
-from sqlalchemy import Table
+from sqlalchemy import Table, inspect
 from sqlalchemy.orm import Mapped, MappedAsDataclass, declared_attr
 
 from sa_taskqueue.adapters.registry import table_options
@@ -153,6 +153,13 @@ class QueueMixin(QueueTable):
     def finished_at(cls) -> Mapped[dt.datetime | None]:
         """The database's clock at the terminal write."""
         return queue_column("finished_at")
+
+    def __repr__(self) -> str:
+        """What is known without a query: an expired row still has its id."""
+        state = inspect(self)
+        key = state.identity[0] if state.identity else state.dict.get("id")
+        known = (key, state.dict.get("name"), state.dict.get("status"))
+        return f"<{' '.join([type(self).__name__, *(str(each) for each in known if each is not None)])}>"
 
 
 class QueueDataclassMixin(QueueTable, MappedAsDataclass, kw_only=True):

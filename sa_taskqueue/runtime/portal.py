@@ -44,7 +44,6 @@ class Portal:
 
     async def start(self, *, connections: int = 1) -> None:
         """Connect once; refuse what cannot work: no server, AUTOCOMMIT, SQLite in memory, too small a pool."""
-        checks.refuse_small_pool(self.sync_engine.pool, connections)
         link = open_link(self.engine, "start", self._recognise)
         try:
             await link.call(Connection.rollback, OPERATION_TIMEOUT)
@@ -52,6 +51,7 @@ class Portal:
             raise checks.not_started(self.sync_engine, error) from error
         finally:
             await link.close()
+        checks.refuse_small_pool(self.sync_engine.pool, connections)
 
     def lane(self, name: str, *, timeout: float = OPERATION_TIMEOUT, autocommit: bool = False) -> Lane:
         """A lane that opens its connection at its first operation; each may take `timeout` seconds.

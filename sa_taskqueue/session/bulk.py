@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from sa_taskqueue.definitions import NewTask
+from sa_taskqueue.exceptions import InvalidArguments
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed
@@ -53,10 +54,18 @@ def enqueue_many(
     same TaskQueue). It writes to the database at once, after a flush, so it is awaited on an AsyncSession; no rows
     enter the session. For a unique key that is taken the id is that of the task that holds it.
     """
-    tasks = [item if isinstance(item, NewTask) else task.new(**item) for item in arguments]
+    tasks = [item if isinstance(item, NewTask) else _new(task, item) for item in arguments]
     if is_async(session):
         return async_session(cast("AsyncTarget", session)).run_sync(write_many, task, tasks)
     return write_many(sync_session(session), task, tasks)
+
+
+def _new(task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Arguments) -> NewTask:
+    given: object = arguments  # whatever the annotation says
+    if not isinstance(given, Mapping):
+        reason = f"an item is of the type {type(given).__qualname__}, but must be a mapping or a NewTask"
+        raise InvalidArguments(name=task.name, reason=f"{reason}: [{{'parameter': value}}, ...]")
+    return task.new(**arguments)
 
 
 def write_many(

@@ -34,7 +34,7 @@ def new_row(session: Session, queue: TaskQueue, task: NewTask) -> Any:
     due = _due(session, queue, task)
     if due is not None:
         values["status"] = Status.SCHEDULED
-    row = queue.model(**values)
+    row = queue.row_class(**values)
     if "name" not in inspect(row).dict:  # SQLModel's constructor passes over what is not a field of its own
         for key, value in values.items():
             set_attribute(row, key, value)

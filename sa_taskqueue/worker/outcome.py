@@ -43,7 +43,7 @@ class Outcomes:
         if value is None or not definition.store_result:
             return self._ended(claimed, Status.COMPLETED)
         try:
-            return self._ended(claimed, Status.COMPLETED, result=codec.encode(value))
+            return self._ended(claimed, Status.COMPLETED, result=codec.encode(value, what="result"))
         except Exception as error:  # noqa: BLE001  a result may be any object, with any bug in it
             entry = errors.record("result_error", error, claimed.attempt)
             # The work is done; running it again would not make its result serialisable.
@@ -98,6 +98,7 @@ class Outcomes:
         error = history = None
         if entry is not None:
             error, history = errors.dump(entry), errors.extend(claimed.errors, entry)
+            _log(claimed, entry, f"retry in {delay:.1f} s")
         return Settlement(
             claimed.id,
             claimed.epoch,
@@ -109,6 +110,7 @@ class Outcomes:
         )
 
     def _failed(self, claimed: Claimed, entry: Entry) -> Settlement:
+        _log(claimed, entry, "FAILED")
         return self._ended(
             claimed, Status.FAILED, error=errors.dump(entry), history=errors.extend(claimed.errors, entry)
         )
@@ -131,6 +133,12 @@ class Outcomes:
             errors=history,
             delete=status in self._deleted,
         )
+
+
+def _log(claimed: Claimed, entry: Entry, next_step: str) -> None:
+    """Neither message nor traceback, which may quote arguments: the row has them."""
+    kind = entry["type"] or entry["code"]
+    logger.warning("task %s (%s), attempt %d: %s; %s", claimed.id, claimed.name, claimed.attempt, kind, next_step)
 
 
 def _delay(claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException) -> float | None:

@@ -10,6 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Unpack
 
+from sqlalchemy import Engine
+
+from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.reservation import Lease, Reservation
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.worker.counts import Counts
@@ -18,7 +21,6 @@ from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerOpt
 from sa_taskqueue.worker.stop import Stop
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
     from sqlalchemy.ext.asyncio import AsyncEngine
 
     from sa_taskqueue.queue import TaskQueue
@@ -46,6 +48,9 @@ class Worker:
         name: str = "",
         **settings: Unpack[WorkerOptions],
     ) -> None:
+        if not isinstance(getattr(engine, "sync_engine", engine), Engine):
+            allowed = "an Engine or AsyncEngine, such as sqlite_engine(url) or create_engine(url)"
+            raise InvalidSetting(setting="engine", value=_kind(engine), allowed=allowed)
         self.settings = WorkerSettings(
             queues=_with_concurrency(queues or [queue.default_queue]), name=name or worker_name(), **settings
         )
@@ -117,6 +122,11 @@ def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Itera
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _kind(engine: object) -> str:
+    """Not the value: a URL may hold a password."""
+    return f"the class {engine.__qualname__}" if isinstance(engine, type) else f"a {type(engine).__qualname__}"
 
 
 def _with_concurrency(queues: Mapping[str, int] | list[str]) -> dict[str, int]:

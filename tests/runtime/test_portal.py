@@ -83,6 +83,11 @@ async def test_sqlite_in_memory_is_refused(memory: str) -> None:
         await started(engine)
 
 
+async def test_sqlite_in_memory_is_refused_before_its_pool_is() -> None:
+    with pytest.raises(InMemoryDatabase, match="Use a file"):
+        await Portal(create_engine("sqlite://")).start(connections=4)
+
+
 @pytest.mark.every_driver
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -125,3 +125,8 @@ def test_in_after_commit_it_is_refused(factory: Factory) -> None:
         session.add(Customer(name="Ada"))
         session.commit()
         assert refused == [True]
+
+
+def test_an_item_that_is_no_mapping_is_refused(factory: Factory) -> None:
+    with factory() as session, pytest.raises(InvalidArguments, match="an item is of the type int"):
+        session.enqueue_many(send_receipt, [1, 2])  # type: ignore[list-item]

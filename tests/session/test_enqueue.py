@@ -18,9 +18,10 @@ from sa_taskqueue.exceptions import (
     NoTransaction,
     TransactionEnded,
 )
+from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.session import TaskSession, enqueue
 from sa_taskqueue.states import Status
-from tests.session.models import Customer, Job, send_receipt
+from tests.session.models import Base, Customer, Job, send_receipt
 
 Factory = sessionmaker[TaskSession]
 Stored = Callable[..., list[Any]]
@@ -351,3 +352,24 @@ def test_sqlalchemy_still_tells_by_flushing_that_a_flush_runs(factory: Factory) 
         session.add(Customer(name="Ada"))
         session.flush()
         assert (seen, session._flushing) == ([True], False)
+
+
+def test_a_queue_over_a_base_is_refused_at_the_first_task(factory: Factory) -> None:
+    task = TaskQueue(Base).task(name="send")(lambda: None)
+    with factory() as session, pytest.raises(InvalidSetting, match="QueueMixin"):
+        session.enqueue(task)
+
+
+def test_the_repr_of_a_row_names_its_task_and_asks_no_database(factory: Factory, engine: Engine) -> None:
+    with factory() as session:
+        row = session.enqueue(send_receipt, 7)
+        assert repr(row) == f"<Job {row.id} {send_receipt.name}>"
+        session.flush()
+        session.refresh(row)
+        assert repr(row) == f"<Job {row.id} {send_receipt.name} NEW>"
+        known = row.id
+        session.commit()
+        statements: list[str] = []
+        event.listen(engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
+        assert repr(row) == f"<Job {known}>"
+        assert statements == []

@@ -115,6 +115,7 @@ def test_raise_tells_at_the_flush_which_task_holds_the_key(factory: Factory, sto
         with pytest.raises(DuplicateTask) as raised:
             session.commit()
         assert (raised.value.id, raised.value.key) == (known, "once")
+        assert str(raised.value).startswith(f"The task {known} holds")
     assert stored() == [known]
 
 

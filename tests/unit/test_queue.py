@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import orm
 
-from sa_taskqueue import Status, TaskContext, TaskQueue
+from sa_taskqueue import QueueMixin, Status, TaskContext, TaskQueue
 from sa_taskqueue.exceptions import (
     DuplicateHandler,
     InvalidAttempts,
@@ -18,7 +19,7 @@ from sa_taskqueue.exceptions import (
     InvalidSetting,
     UnknownTask,
 )
-from tests.models import Task
+from tests.models import Base, Order, Task
 
 
 @pytest.fixture
@@ -150,8 +151,36 @@ def test_a_name_in_place_of_the_function_is_refused(queue: TaskQueue) -> None:
 
 
 def test_a_lambda_needs_a_name(queue: TaskQueue) -> None:
-    with pytest.raises(InvalidName):
+    with pytest.raises(InvalidHandler, match=r"@queue\.task\(name="):
         queue.task(lambda: None)
+
+
+@pytest.mark.parametrize("model", [Order, Base, Task.__table__, "Task"])
+def test_a_model_that_holds_no_tasks_is_refused_with_the_mixin_named(model: Any) -> None:
+    with pytest.raises(InvalidSetting, match="QueueMixin"):
+        _ = TaskQueue(model).table
+
+
+def test_a_mapped_model_that_holds_no_tasks_is_refused_when_the_queue_is_made() -> None:
+    with pytest.raises(InvalidSetting, match="QueueMixin"):
+        TaskQueue(Order)
+
+
+def test_a_model_may_be_mapped_after_its_queue_is_made() -> None:
+    class Later(QueueMixin):
+        __tablename__ = "later"
+
+    queue = TaskQueue(Later)
+    orm.registry().mapped(Later)
+    assert queue.table.name == "later"
+    assert queue.row_class is Later
+
+
+def test_a_number_in_place_of_a_retry_policy_is_refused(queue: TaskQueue) -> None:
+    with pytest.raises(InvalidSetting, match=r"retry is 3.*max_attempts="):
+        queue.task(retry=3)(handler)  # type: ignore[call-overload]
+    with pytest.raises(InvalidSetting, match="retry is 3"):
+        TaskQueue(Task, retry=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,22 @@ def test_a_history_nobody_can_read_is_begun_anew(history: str) -> None:
     settlement = raised(ValueError("no"), errors=history)
     assert settlement.errors is not None
     assert len(json.loads(settlement.errors)) == 1
+
+
+def test_a_failed_attempt_is_logged_with_what_is_next_and_without_arguments(caplog: pytest.LogCaptureFixture) -> None:
+    task = claimed()
+    outcomes.raised(task, plain, ValueError("secret"))
+    outcomes.raised(task, plain, KeyError("secret"))
+    outcomes.undecodable(task, TypeError("secret"))
+    outcomes.returned(task, plain, Fail("secret"))
+    outcomes.returned(task, plain, Snooze(1))
+    start = f"task {task.id} (plain), attempt 1: "
+    assert [(each.name, each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("sa_taskqueue.worker", "WARNING", start + following)
+        for following in ("ValueError; retry in 7.0 s", "KeyError; FAILED", "TypeError; FAILED", "Fail; FAILED")
+    ]
+
+
+def test_a_result_too_large_is_called_a_result() -> None:
+    settlement = outcomes.returned(claimed(), with_result, "x" * 300_000)
+    assert error_of(settlement)["message"].startswith("As JSON the result would take 300002 bytes")

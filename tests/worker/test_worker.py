@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import Session
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.context import TaskContext
@@ -390,3 +391,10 @@ def test_handlers_sessions_wait_for_each_other_where_the_pool_is_small(
     drain(Worker(queue, engine, queues={"default": 4}, drain=True))
     assert db.effects() == ["0", "1", "2", "3"]
     assert [row.attempt for row in db.rows(ids)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("engine", ["sqlite:///secret.db", Session, None])
+def test_what_is_no_engine_is_refused_with_the_right_form_named(queue: TaskQueue, engine: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"an Engine or AsyncEngine, such as sqlite_engine\(url\)") as caught:
+        Worker(queue, engine)
+    assert "secret" not in str(caught.value)
