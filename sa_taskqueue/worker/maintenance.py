@@ -151,7 +151,8 @@ class Maintenance:
         await asyncio.sleep(min(TAKE_OVER_SPACING, self._lease / 4))
         self._claim_was_empty.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._claim_was_empty.wait(), self._lease / 4)
+            async with asyncio.timeout(self._lease / 4):
+                await self._claim_was_empty.wait()
 
     async def _promote_turn(self) -> None:
         next_due = await self.promote()

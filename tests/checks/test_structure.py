@@ -106,3 +106,17 @@ def _imported_at_once(source: Source) -> list[ast.Import | ast.ImportFrom]:
     tree = source.nodes[0]
     assert isinstance(tree, ast.Module)
     return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def test_nothing_waits_with_asyncio_wait_for() -> None:
+    """Python 3.11's swallows a cancellation that comes together with the result; `asyncio.timeout` does not."""
+    found = [
+        f"{source.name}:{node.lineno}"
+        for source in in_package()
+        for node in source.nodes
+        if isinstance(node, ast.Attribute)
+        and node.attr == "wait_for"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "asyncio"
+    ]
+    assert not found
