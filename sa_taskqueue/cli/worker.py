@@ -57,17 +57,17 @@ def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
     type=click.Choice(list(STRATEGIES)),
     default=Lease.name,
     show_default=True,
-    help="How tasks are held. row-lock: by the lock on the row, in the transaction of the work. advisory-lock: by a "
-    "lock of the worker's connection. reservation-table: by a row of another table.",
+    help="How tasks are held. lease: by a time in the row. row-lock: by the lock on the row, in the transaction of the "
+    "work. advisory-lock: by a lock of the connection. reservation-table: by a row of TaskQueue(reservations=...).",
 )
-@_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken; no effect with row-lock.")
+@_duration_option("--lease", "60s", "How long a dead worker's tasks stay taken, with lease and reservation-table.")
 @_duration_option("--grace", "30s", "How long running tasks may go on at a stop.")
 @click.option(
     "--max-crashes",
     type=int,
     default=3,
     show_default=True,
-    help="Lost leases until a task fails; no effect with row-lock.",
+    help="Lost leases until a task fails; only leases count them.",
 )
 @click.option("--name", default="", help="Name of this worker in its rows; by default host, process and random.")
 @click.option(
