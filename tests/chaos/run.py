@@ -55,12 +55,16 @@ class ChaosRun:
         Base.metadata.drop_all(self.engine)
 
     def start(self, name: str, *, crash_at: str = "", **orders: Any) -> WorkerProcess:
-        """Start a worker; return when it claims: what is produced then is shared with those that run already."""
+        """Start a worker; return when it claims: what is produced then is shared with those that run already.
+
+        A claim that holds the row lock until the end of the work has no fault point of its own; there it is up.
+        """
         file = str(self.folder / f"{name}.jsonl")
         chosen = {"use_async": self.use_async, "fenced": self.fenced, "reservation": self.reservation}
         setup = Orders(self.url, name, file, **chosen, **orders)
         worker = self.workers[name] = WorkerProcess(setup, crash_at)
-        eventually(lambda: worker.told("reached") or worker.process.poll() is not None)
+        claims = "up" if self.reservation == "row-lock" else "reached"
+        eventually(lambda: worker.told(claims) or worker.process.poll() is not None)
         assert worker.told("up"), worker.log.read_text()
         return worker
 
