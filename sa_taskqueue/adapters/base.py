@@ -49,6 +49,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldShape,
     Inputs,
     ReservationShape,
+    ReturningClaim,
     SessionLockShape,
     TakeShape,
 )
@@ -189,6 +190,10 @@ class Adapter:
         other; each begins ``look_back`` seconds earlier than it says.
         """
         return None
+
+    def take_locks(self, table: Table, due: AnySelect, columns: Columns) -> TakeShape:
+        """Lock what ``due`` finds for the time of a handler, changing nothing; show ``columns``."""
+        return ReturningClaim(self.skip_locked(due.with_only_columns(*columns), keys_stay=True))
 
     def held(
         self,

@@ -76,7 +76,19 @@ class FetchThenUpdate:
     bound: Callable[[Any, int], None]
 
 
-TakeShape = ReturningClaim | LockThenUpdate | CompareAndSet | FetchThenUpdate
+@dataclass(frozen=True, slots=True)
+class ReadThenLock:
+    """``candidates`` are read without a lock, ``window`` at a time behind the first ``passed``; ``lock`` takes some.
+
+    The read gives id and priority, the lock takes the ``ids`` of one priority, up to ``at_most`` of them.
+    """
+
+    candidates: AnySelect
+    lock: AnySelect
+    window: int
+
+
+TakeShape = ReturningClaim | LockThenUpdate | CompareAndSet | FetchThenUpdate | ReadThenLock
 
 
 @dataclass(frozen=True, slots=True)

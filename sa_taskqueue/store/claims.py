@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import ONE, Adapter, after_change, status_literal
-from sa_taskqueue.adapters.shapes import AnySelect, Assignments, Columns, ReturningClaim, TakeShape
+from sa_taskqueue.adapters.shapes import AnySelect, Assignments, Columns, TakeShape
 from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.careful import CarefulClaim
@@ -49,8 +49,7 @@ class Claims:
         due, assignments, columns = self._due(), self._assignments(), self._reader.columns()
         self._from_positions: TakeShape | None = None
         if lock_only:
-            locked = adapter.skip_locked(self._as_it_will_be(due, columns), keys_stay=True)
-            self._shape: TakeShape = ReturningClaim(locked)
+            self._shape: TakeShape = adapter.take_locks(table, due, self._as_they_will_be(columns))
         else:
             self._shape = adapter.take(table, due, assignments, columns)
             self._from_positions = adapter.take_from(table, due, assignments, columns)
@@ -117,10 +116,9 @@ class Claims:
         )
         return self._adapter.by_index(due, self._table, index_name(self._table, "claim"))
 
-    def _as_it_will_be(self, due: AnySelect, columns: Columns) -> AnySelect:
+    def _as_they_will_be(self, columns: Columns) -> Columns:
         table = self._table.c
-        raised = [(table.attempt, table.attempt + ONE), (table.epoch, table.epoch + ONE)]
-        return due.with_only_columns(*after_change(columns, raised))
+        return after_change(columns, [(table.attempt, table.attempt + ONE), (table.epoch, table.epoch + ONE)])
 
     def _assignments(self) -> Assignments:
         columns = self._table.c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldReturning,
     HeldShape,
     LockThenUpdate,
+    ReadThenLock,
     ReturningClaim,
     TakeShape,
 )
@@ -50,6 +52,22 @@ def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[A
             ids = {"ids": [row[0] for row in found]}
             connection.execute(change, {**values, **ids})
             return connection.execute(read, ids).fetchall()
+        case ReadThenLock():
+            return _lock_candidates(connection, shape, values)
+
+
+def _lock_candidates(connection: Connection, shape: ReadThenLock, values: Values) -> Sequence[Any]:
+    """The first that nobody holds; what is held stands in front of them, so the next window may have to be read."""
+    passed = 0
+    while True:
+        found = connection.execute(shape.candidates, {**values, "at_most": shape.window, "passed": passed}).fetchall()
+        for _, group in groupby(found, key=itemgetter(1)):
+            rows = connection.execute(shape.lock, {**values, "ids": [row[0] for row in group]}).fetchall()
+            if rows:
+                return rows
+        if len(found) < shape.window:
+            return []
+        passed += len(found)
 
 
 def change_held(

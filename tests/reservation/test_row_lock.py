@@ -63,6 +63,26 @@ def test_a_locked_task_is_skipped_by_others_and_free_after_a_rollback(
     assert {(row.status, row.attempt, row.epoch) for row in db.rows(ids)} == {(Status.NEW, 0, 0)}
 
 
+def test_a_task_that_was_locked_for_a_moment_is_free_when_that_is_over(
+    engine: Engine, tasks: Table, db: Database, queue: TaskQueue
+) -> None:
+    """InnoDB keeps the entry of an index locked whose row a locking read has left out: the task was hidden until the
+    handler of the one behind it ended.
+    """
+
+    @queue.task
+    def work(n: int) -> None: ...
+
+    head, behind = db.put_many(work, 2)
+    reservation = bound(engine, tasks)
+    at_read_committed = engine.execution_options(isolation_level="READ COMMITTED")
+    with at_read_committed.connect() as first, at_read_committed.connect() as second:
+        with at_read_committed.connect() as operator:
+            operator.execute(select(Task.id).where(Task.id == head).with_for_update())
+            assert [one.id for one in reservation.claim(first, "default", 1)] == [behind]
+        assert [one.id for one in reservation.claim(second, "default", 1)] == [head]
+
+
 def test_sync_and_async_handlers_run_once_each(worker_engine: Any, db: Database, queue: TaskQueue) -> None:
     ran: list[int] = []
 
@@ -319,7 +339,7 @@ def test_of_many_idle_slots_one_looks_and_a_wake_up_is_heard(engine: Engine, db:
             session.enqueue(work)
         assert ran.wait(45)
         worker.stop()
-    claims = [statement for statement in looks if "FOR" in statement]
+    claims = [statement for statement in looks if "ORDER BY task.priority" in statement]
     # The first look, the one after the wake-up, one more of a free slot, and the last of the slot that worked.
     assert len(claims) <= 4
 
