@@ -181,7 +181,7 @@ def test_a_statement_that_fails_leaves_the_task_locked_and_recorded(
 def test_a_connection_that_breaks_in_the_work_leaves_the_task_to_do(
     engine: Engine, db: Database, queue: TaskQueue, server: str
 ) -> None:
-    postgresql = server == "postgresql"
+    postgresql = server.startswith("postgresql")
     own = "SELECT pg_backend_pid()" if postgresql else "SELECT CONNECTION_ID()"
     kill = "SELECT pg_terminate_backend({})" if postgresql else "KILL {}"
     runs: list[int] = []
