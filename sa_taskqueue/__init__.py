@@ -6,13 +6,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue.exceptions import TaskQueueError
-from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
+from sa_taskqueue.states import Cancel, Complete, Fail, KeyStatus, MessageStatus, Outcome, Retry, Snooze, Status
 
 if TYPE_CHECKING:
     from sa_taskqueue.context import TaskContext
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.ids import new_id, timestamp_of
-    from sa_taskqueue.models import CrashNoteMixin, QueueDataclassMixin, QueueMixin, ReservationMixin
+    from sa_taskqueue.models import (
+        CrashNoteMixin,
+        DebeziumOutboxMixin,
+        InboxMixin,
+        OutboxKeyMixin,
+        OutboxMixin,
+        QueueDataclassMixin,
+        QueueMixin,
+        ReservationMixin,
+    )
     from sa_taskqueue.queue import TaskQueue
     from sa_taskqueue.reservation import AdvisoryLock, Lease, ReservationTable, RowLock
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
@@ -36,18 +45,24 @@ __all__ = [
     "Cancel",
     "Complete",
     "CrashNoteMixin",
+    "DebeziumOutboxMixin",
     "duplicate_of",
     "enqueue",
     "enqueue_many",
     "exponential",
     "Fail",
     "fixed",
+    "InboxMixin",
     "install",
+    "KeyStatus",
     "Lease",
     "linear",
+    "MessageStatus",
     "never",
     "new_id",
     "NewTask",
+    "OutboxKeyMixin",
+    "OutboxMixin",
     "Outcome",
     "prepare_sqlite",
     "QueueDataclassMixin",
@@ -76,8 +91,12 @@ _MODULES = {
     "AsyncTaskSession": "session",
     "BoundTask": "definitions",
     "CrashNoteMixin": "models",
+    "DebeziumOutboxMixin": "models",
+    "InboxMixin": "models",
     "Lease": "reservation",
     "NewTask": "definitions",
+    "OutboxKeyMixin": "models",
+    "OutboxMixin": "models",
     "QueueDataclassMixin": "models",
     "QueueMixin": "models",
     "ReservationMixin": "models",

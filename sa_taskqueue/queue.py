@@ -16,8 +16,12 @@ from sqlalchemy.exc import ArgumentError, InvalidRequestError
 from sa_taskqueue import codec, validation
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
-from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, UnknownTask
+from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, MissingTable, UnknownTask
 from sa_taskqueue.models.columns import COLUMNS
+from sa_taskqueue.models.debezium import DEBEZIUM_COLUMNS
+from sa_taskqueue.models.inbox import INBOX_COLUMNS
+from sa_taskqueue.models.outbox import OUTBOX_COLUMNS
+from sa_taskqueue.models.outbox_key import OUTBOX_KEY_COLUMNS
 from sa_taskqueue.retry import RetryPolicy, exponential
 from sa_taskqueue.states import TERMINAL, Status
 
@@ -57,7 +61,10 @@ class TaskQueue:
     ``timedelta(0)`` deletes them at once and ends the promise that an id may be sent again. ``notify`` sends NOTIFY
     in each enqueuing transaction on PostgreSQL: workers elsewhere start at once, commits become slower.
     ``crash_notes`` is a class with `CrashNoteMixin`, for reservation strategies that count crashes in it.
-    ``reservations`` is a class mapped with `ReservationMixin`, for workers that use `ReservationTable`.
+    ``reservations`` is a class mapped with `ReservationMixin`, for workers that use `ReservationTable`. ``outbox`` is
+    one with `OutboxMixin` (or `DebeziumOutboxMixin`) for messages, ``outbox_keys`` one with `OutboxKeyMixin` for those
+    with a key, ``inbox`` one with `InboxMixin` for receiving each message once. ``source`` names this service in the
+    messages: a URI or a part of one.
     """
 
     def __init__(
@@ -73,6 +80,10 @@ class TaskQueue:
         notify: bool = False,
         crash_notes: type[Any] | None = None,
         reservations: type[Any] | None = None,
+        outbox: type[Any] | None = None,
+        outbox_keys: type[Any] | None = None,
+        inbox: type[Any] | None = None,
+        source: str = "sa_taskqueue",
     ) -> None:
         if not validation.whole_number(max_body) or max_body < 2:
             raise InvalidSetting(setting="max_body", value=max_body, allowed="a positive number of bytes")
@@ -88,6 +99,10 @@ class TaskQueue:
         self.known_tasks_only = known_tasks_only
         self.notify = notify
         self.reservations = reservations
+        self.outbox = outbox
+        self.outbox_keys = outbox_keys
+        self.inbox = inbox
+        self.source = validation.check_source(source)
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 
@@ -111,6 +126,26 @@ class TaskQueue:
     def reservation_table(self) -> sa.Table | None:
         """The table of reservations, where there is one."""
         return None if self.reservations is None else _table_of(self.reservations, "reservations")
+
+    @functools.cached_property
+    def outbox_table(self) -> sa.Table:
+        """The table of messages; MissingTable where there is none."""
+        return _side_table(self.outbox, "outbox", _OUTBOX, OUTBOX_COLUMNS, DEBEZIUM_COLUMNS)
+
+    @functools.cached_property
+    def outbox_keys_table(self) -> sa.Table:
+        """The table of the messages' keys; MissingTable where there is none."""
+        return _side_table(self.outbox_keys, "outbox_keys", _KEYS, OUTBOX_KEY_COLUMNS)
+
+    @functools.cached_property
+    def inbox_table(self) -> sa.Table:
+        """The table of what was received; MissingTable where there is none."""
+        return _side_table(self.inbox, "inbox", _INBOX, INBOX_COLUMNS)
+
+    @functools.cached_property
+    def for_debezium(self) -> bool:
+        """Whether Debezium, and no relay, reads the outbox."""
+        return "aggregatetype" in self.outbox_table.c
 
     @overload
     def task(self, function: Callable[Concatenate[_Anything, ...], R], /) -> TaskDefinition[..., R]: ...
@@ -194,6 +229,22 @@ def _table_of(model: type[Any], setting: str) -> sa.Table:
         table = None
     if not isinstance(table, sa.Table):
         raise InvalidSetting(setting=setting, value=model, allowed="a class mapped to a table")
+    return table
+
+
+_OUTBOX = "Publishing", "OutboxMixin"
+_KEYS = "An ordered message (a key, without ordered=False)", "OutboxKeyMixin"
+_INBOX = "Receiving each message once", "InboxMixin"
+
+
+def _side_table(model: type[Any] | None, argument: str, use: tuple[str, str], *columns: Mapping[str, Any]) -> sa.Table:
+    """The table of a model that has all columns of one of the lists."""
+    feature, mixin = use
+    if model is None:
+        raise MissingTable(feature=feature, mixin=mixin, argument=argument)
+    table = _table_of(model, argument)
+    if not any(known.keys() <= set(table.c.keys()) for known in columns):
+        raise InvalidSetting(setting=argument, value=model, allowed=f"a class mapped with {mixin}")
     return table
 
 

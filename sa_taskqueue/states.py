@@ -1,4 +1,4 @@
-"""The statuses of a task, the moves between them, and the outcomes a handler may choose."""
+"""The statuses of tasks, messages and keys, the moves between them, and the outcomes a handler may choose."""
 
 from __future__ import annotations
 
@@ -41,6 +41,54 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = MappingProxyType(
 def allowed(old: Status, new: Status) -> bool:
     """Tell whether a task may move from one status to another."""
     return new in TRANSITIONS[old]
+
+
+class MessageStatus(enum.StrEnum):
+    """Where a message of the outbox stands."""
+
+    SCHEDULED = "SCHEDULED"
+    NEW = "NEW"
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    SENT = "SENT"
+    BLOCKED = "BLOCKED"
+    FAILED = "FAILED"
+
+
+# RUNNING is a message that no key orders, leased by a relay. A message of a key is QUEUED when it has its number; then
+# the key is leased and not the message, which goes from there to where it ends. BLOCKED is the first message of a key
+# that is held back. Only an operator sends again what is SENT or FAILED.
+_WAITING = frozenset({MessageStatus.SCHEDULED, MessageStatus.NEW, MessageStatus.QUEUED})
+_ENDS = frozenset({MessageStatus.SENT, MessageStatus.FAILED})
+
+MESSAGE_TRANSITIONS: Mapping[MessageStatus, frozenset[MessageStatus]] = MappingProxyType(
+    {
+        MessageStatus.SCHEDULED: frozenset({MessageStatus.SCHEDULED, MessageStatus.NEW, MessageStatus.FAILED}),
+        MessageStatus.NEW: frozenset(_WAITING | {MessageStatus.RUNNING, MessageStatus.FAILED}),
+        MessageStatus.QUEUED: frozenset(_ENDS | {MessageStatus.QUEUED, MessageStatus.BLOCKED}),
+        MessageStatus.RUNNING: frozenset(_WAITING | _ENDS),
+        MessageStatus.SENT: _WAITING,
+        MessageStatus.BLOCKED: frozenset({MessageStatus.QUEUED, MessageStatus.SENT, MessageStatus.FAILED}),
+        MessageStatus.FAILED: _WAITING,
+    }
+)
+
+
+class KeyStatus(enum.StrEnum):
+    """Where a key of the outbox stands: nothing to send, something to send, or held back by its first message."""
+
+    IDLE = "IDLE"
+    READY = "READY"
+    BLOCKED = "BLOCKED"
+
+
+KEY_TRANSITIONS: Mapping[KeyStatus, frozenset[KeyStatus]] = MappingProxyType(
+    {
+        KeyStatus.IDLE: frozenset({KeyStatus.READY}),
+        KeyStatus.READY: frozenset(KeyStatus),
+        KeyStatus.BLOCKED: frozenset({KeyStatus.READY, KeyStatus.IDLE}),
+    }
+)
 
 
 class Outcome(Exception):

@@ -25,12 +25,14 @@ TASK_NAME_LIMIT = 120
 MOST_ATTEMPTS = 1000
 UNIQUE_KEY_LIMIT = 1024
 HEADERS_LIMIT = 16 * 1024
+SOURCE_LIMIT = 255
 
 # MySQL's DATETIME starts at the year 1000; above 9000 adding a lease can leave what drivers can read.
 FIRST_YEAR = 1000
 LAST_YEAR = 9000
 LONGEST_DELAY_DAYS = 36_525
 
+_URI = re.compile(r"[!#-;=?-\[\]_a-z~]+")
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -117,6 +119,14 @@ def check_unique_key(value: str) -> str:
         raise InvalidUniqueKey(reason=f"it has {len(value)} characters, but may have 1 to {UNIQUE_KEY_LIMIT}")
     if _UNSTORABLE.search(value):
         raise InvalidUniqueKey(reason="it holds a NUL or half of a surrogate pair")
+    return value
+
+
+def check_source(value: str) -> str:
+    """What names a service in its messages: CloudEvents asks for a URI reference that is not empty."""
+    if not isinstance(value, str) or not 0 < len(value) <= SOURCE_LIMIT or not _URI.fullmatch(value):
+        allowed = f'a URI or a part of one such as "/shop", of at most {SOURCE_LIMIT} characters'
+        raise InvalidSetting(setting="source", value=value, allowed=allowed)
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -62,7 +63,7 @@ ONE = literal_column("1", Integer())
 """As SQL text: a counter's step is no parameter."""
 
 
-def status_literal(status: Status) -> ColumnElement[str]:
+def status_literal(status: StrEnum) -> ColumnElement[str]:
     """The status as SQL text, not as a parameter: a generic plan with a parameter does not use a partial index."""
     return literal_column(f"'{status.value}'", Text())
 
@@ -202,7 +203,7 @@ class Adapter:
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         """Change (or delete, without ``assign``) rows that are of this status with the epoch the caller knows.
 

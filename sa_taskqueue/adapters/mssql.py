@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import ColumnElement, Float, Integer, Table, bindparam, cast, func, literal_column, select, update
@@ -122,7 +123,7 @@ class SQLServer(Adapter):
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         rows = select(table.c.id, table.c.epoch, table.c.status).where(these).order_by(table.c.id)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -192,7 +193,7 @@ class MySQL(MySQLTypes):
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         lock = _these(table).with_for_update(skip_locked=not wait)
         if assign is None:

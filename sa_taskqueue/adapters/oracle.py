@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from enum import StrEnum
 from typing import Any, ClassVar, cast
 
 from sqlalchemy import (
@@ -94,8 +95,8 @@ _KINDS = {
 _WAIT = "FOR UPDATE WAIT 2"
 """Seconds. Without it a worker waits for ever for one row, and lets all its leases lapse."""
 
-_MAY_BE_SCALAR = "result"
-"""The column whose JSON need not be an object or array: before 21c ``IS JSON`` is false for 42."""
+_MAY_BE_SCALAR = ("payload", "result")
+"""The columns whose JSON need not be an object or array: before 21c ``IS JSON`` is false for 42."""
 
 
 _PREPARER = oracle.dialect().identifier_preparer  # type: ignore[no-untyped-call]
@@ -118,7 +119,7 @@ class BoundClob(TypeDecorator[str]):
 @compiles(CheckedJson)
 def _compile_json(_type: CheckedJson, compiler: GenericTypeCompiler, **options: Any) -> str:
     column: Column[Any] | None = options.get("type_expression")
-    if column is None or column.name == _MAY_BE_SCALAR:
+    if column is None or column.name in _MAY_BE_SCALAR:
         return "CLOB"
     return f"CLOB CHECK ({compiler.dialect.identifier_preparer.format_column(column)} IS JSON (STRICT))"
 
@@ -194,7 +195,7 @@ class Oracle(Adapter):
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         rows = select(table.c.id, table.c.epoch, table.c.status).where(these).order_by(table.c.id)

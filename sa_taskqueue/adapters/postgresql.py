@@ -7,6 +7,7 @@ because a child row inserted in an open transaction (a foreign key to the task) 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -200,7 +201,7 @@ class PostgreSQL(PostgreSQLTypes):
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         brought = row_arrays(
             "brought", {"id": self.id_type(), "epoch": BigInteger(), **inputs}, id="ids", epoch="epochs"

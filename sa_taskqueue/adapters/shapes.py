@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from sqlalchemy import Column, ColumnElement, Delete, Select, Update
@@ -112,7 +113,7 @@ class HeldLocked:
     by_list: bool = True
     """Whether the change takes ``ids``; else it is sent once for each ``old_id``."""
     longest: int | None = None
-    status: Status = Status.RUNNING
+    status: StrEnum = Status.RUNNING
     """What a row that is still held says."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -111,7 +112,7 @@ class SQLite(Adapter):
         inputs: Inputs,
         *,
         wait: bool = True,
-        status: Status = Status.RUNNING,
+        status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         lock = select(table.c.id, table.c.epoch, table.c.status).where(these)

@@ -1,8 +1,8 @@
-"""What each column of a queue table is; both mixins build their columns from here."""
+"""What each column of a table of the library is; the mixins build their columns from such lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Integer, SmallInteger, String, text
@@ -23,33 +23,33 @@ class ColumnSpec(NamedTuple):
     server_default: Callable[[], Any] | None = None
 
 
-def _string(length: int) -> Callable[[], Type]:
+def string(length: int) -> Callable[[], Type]:
     return lambda: String(length)
 
 
-def _literal(sql: str) -> Callable[[], Any]:
+def literal(sql: str) -> Callable[[], Any]:
     return lambda: text(sql)
 
 
 COLUMNS: dict[str, ColumnSpec] = {
     "id": ColumnSpec(TaskId),
-    "name": ColumnSpec(_string(120)),
-    "queue": ColumnSpec(_string(64), server_default=_literal("'default'")),
-    "priority": ColumnSpec(SmallInteger, server_default=_literal("0")),
-    "status": ColumnSpec(StatusName, server_default=_literal("'NEW'")),
+    "name": ColumnSpec(string(120)),
+    "queue": ColumnSpec(string(64), server_default=literal("'default'")),
+    "priority": ColumnSpec(SmallInteger, server_default=literal("0")),
+    "status": ColumnSpec(StatusName, server_default=literal("'NEW'")),
     "scheduled_at": ColumnSpec(UtcDateTime, server_default=DatabaseClock),
     "ready_at": ColumnSpec(UtcDateTime, server_default=DatabaseClock),
     "body": ColumnSpec(JsonText),
     "headers": ColumnSpec(JsonText, nullable=True),
-    "attempt": ColumnSpec(Integer, server_default=_literal("0")),
-    "max_attempts": ColumnSpec(Integer, server_default=_literal("10")),
-    "crashes": ColumnSpec(Integer, server_default=_literal("0")),
-    "epoch": ColumnSpec(BigInteger, server_default=_literal("0")),
+    "attempt": ColumnSpec(Integer, server_default=literal("0")),
+    "max_attempts": ColumnSpec(Integer, server_default=literal("10")),
+    "crashes": ColumnSpec(Integer, server_default=literal("0")),
+    "epoch": ColumnSpec(BigInteger, server_default=literal("0")),
     "reserved_until": ColumnSpec(UtcDateTime, nullable=True),
-    "reserved_by": ColumnSpec(_string(200), nullable=True),
-    "unique_key": ColumnSpec(_string(1024), nullable=True),
+    "reserved_by": ColumnSpec(string(200), nullable=True),
+    "unique_key": ColumnSpec(string(1024), nullable=True),
     "unique_hash": ColumnSpec(KeyHash, nullable=True),
-    "unique_until": ColumnSpec(_string(5), nullable=True),
+    "unique_until": ColumnSpec(string(5), nullable=True),
     "error": ColumnSpec(JsonText, nullable=True),
     "errors": ColumnSpec(JsonText, nullable=True),
     "result": ColumnSpec(JsonText, nullable=True),
@@ -57,18 +57,21 @@ COLUMNS: dict[str, ColumnSpec] = {
     "finished_at": ColumnSpec(UtcDateTime, nullable=True),
 }
 
-_ORDER = {name: position - len(COLUMNS) for position, name in enumerate(COLUMNS)}
 
-
-def queue_column(name: str, **options: Any) -> MappedColumn[Any]:
+def column_of(specs: Mapping[str, ColumnSpec], name: str, **options: Any) -> MappedColumn[Any]:
     """The column of that name, before the user's own in the table. `options` are those of `mapped_column`."""
-    spec = COLUMNS[name]
+    spec = specs[name]
     return mapped_column(
         name,
         spec.type(),
         nullable=spec.nullable,
         server_default=spec.server_default() if spec.server_default else None,
         primary_key=name == "id",
-        sort_order=_ORDER[name],
+        sort_order=list(specs).index(name) - len(specs),
         **options,
     )
+
+
+def queue_column(name: str, **options: Any) -> MappedColumn[Any]:
+    """The column of that name of a queue table."""
+    return column_of(COLUMNS, name, **options)

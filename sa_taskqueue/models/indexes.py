@@ -1,11 +1,12 @@
-"""The indexes of a queue table, by role: each serves one statement of the workers."""
+"""The indexes of the library's tables, by role: each serves one statement of the workers or relays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import enum
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, Table, literal_column
+from sqlalchemy import ColumnElement, Index, Table, and_, literal_column
 
 from sa_taskqueue.adapters.registry import index_options, unique_options
 from sa_taskqueue.models.names import explicit_name
@@ -13,11 +14,14 @@ from sa_taskqueue.states import TERMINAL, Status
 
 
 class IndexRole(NamedTuple):
-    """The statement an index is for, its columns, and the statuses it holds where the database has partial indexes."""
+    """The statement an index is for, its columns, and the rows it holds where the database has partial indexes."""
 
     role: str
     columns: tuple[str, ...]
-    statuses: tuple[Status, ...]
+    statuses: tuple[enum.StrEnum, ...] = ()
+    also: Callable[[Table], ColumnElement[bool]] | None = None
+    """What holds besides for a row in the index."""
+    unique: bool = False
 
 
 QUEUE_INDEXES = (
@@ -30,13 +34,15 @@ QUEUE_INDEXES = (
 UNIQUE_COLUMN = "unique_hash"
 
 
-def complete_table(table: Table, roles: Sequence[IndexRole] = QUEUE_INDEXES) -> None:
+def complete_table(table: Table, roles: Sequence[IndexRole]) -> None:
     """Add the indexes the table has not got yet. One of the same name in the user's `__table_args__` stands.
 
     A table without the columns (joined inheritance from a queue model) is left alone.
     """
     for role in roles:
-        _add(table, index_name(table, role.role), role.columns, index_options(_rows(table, role.statuses)))
+        if all(column in table.c for column in role.columns):
+            options = {"unique": role.unique, **index_options(_rows(table, role))}
+            _add(table, index_name(table, role.role), role.columns, options)
     if UNIQUE_COLUMN in table.c:
         options = {"unique": True, **unique_options(table.c[UNIQUE_COLUMN])}
         _add(table, unique_index_name(table), (UNIQUE_COLUMN,), options)
@@ -53,13 +59,15 @@ def unique_index_name(table: Table) -> str:
 
 
 def _add(table: Table, name: str, columns: Sequence[str], options: dict[str, Any]) -> None:
-    if all(column in table.c for column in columns) and name not in {index.name for index in table.indexes}:
+    if name not in {index.name for index in table.indexes}:
         Index(name, *(table.c[column] for column in columns), **options)
 
 
-def _rows(table: Table, statuses: Sequence[Status]) -> ColumnElement[bool] | None:
-    """The rows with one of the statuses, as literals: DDL takes no parameters."""
-    if "status" not in table.c:
-        return None
-    names: list[ColumnElement[str]] = [literal_column(f"'{status.value}'") for status in statuses]
-    return table.c.status == names[0] if len(names) == 1 else table.c.status.in_(names)
+def _rows(table: Table, role: IndexRole) -> ColumnElement[bool] | None:
+    """The rows of the role; its statuses as literals: DDL takes no parameters."""
+    also = role.also(table) if role.also else None
+    if not role.statuses:
+        return also
+    names: list[ColumnElement[str]] = [literal_column(f"'{status.value}'") for status in role.statuses]
+    rows = table.c.status == names[0] if len(names) == 1 else table.c.status.in_(names)
+    return rows if also is None else and_(rows, also)

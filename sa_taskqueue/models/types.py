@@ -6,6 +6,7 @@ The values seen in Python never differ: `uuid.UUID`, aware UTC `datetime` with m
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import uuid
 from typing import Any
 
@@ -17,8 +18,6 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import NaiveDatetime
 from sa_taskqueue.states import Status
-
-_STATUSES: dict[str, Status] = {status.value: status for status in Status}
 
 
 class TaskId(TypeDecorator[uuid.UUID]):
@@ -35,6 +34,23 @@ class TaskId(TypeDecorator[uuid.UUID]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> uuid.UUID | None:
         return value if value is None or isinstance(value, uuid.UUID) else uuid.UUID(bytes=bytes(value))
+
+
+class UuidText(TypeDecorator[uuid.UUID]):
+    """A UUID as other programs read it from the database's log: the database's own type, else its canonical text."""
+
+    impl = String(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        native = adapter_for(dialect).id_type()
+        return native if isinstance(native, Uuid) else String(36)
+
+    def process_bind_param(self, value: uuid.UUID | None, dialect: Dialect) -> uuid.UUID | str | None:
+        return value if value is None or isinstance(self.impl_instance, Uuid) else str(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> uuid.UUID | None:
+        return value if value is None or isinstance(value, uuid.UUID) else uuid.UUID(value)
 
 
 class UtcDateTime(TypeDecorator[dt.datetime]):
@@ -91,11 +107,15 @@ class KeyHash(TypeDecorator[bytes]):
 class StatusName(TypeDecorator[str]):
     """The name of a status. A word this version does not know is read as it stands: a newer one may have written it."""
 
-    impl = String(9)
+    impl = String
     cache_ok = True
+
+    def __init__(self, kind: type[enum.StrEnum] = Status) -> None:
+        super().__init__(9)
+        self.kind = kind
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else _STATUSES.get(value, value)
+        return None if value is None else self.kind.__members__.get(value, value)
