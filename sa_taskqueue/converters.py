@@ -46,6 +46,18 @@ def fitting_types(annotation: object) -> frozenset[type]:
     return frozenset({origin}) if isinstance(origin, type) else frozenset()
 
 
+def listed_values(annotation: object) -> tuple[Any, ...]:
+    """The values of enums and Literals in the annotation, as they are stored; the only ones that fit it."""
+    annotation = _unwrap(annotation)
+    origin = typing.get_origin(annotation) or annotation
+    if origin in (typing.Union, types.UnionType):
+        return tuple(value for member in typing.get_args(annotation) for value in listed_values(member))
+    members = typing.get_args(annotation) if origin is typing.Literal else ()
+    if isinstance(origin, type) and issubclass(origin, enum.Enum):
+        members = tuple(origin)
+    return tuple(member.value if isinstance(member, enum.Enum) else member for member in members)
+
+
 _LISTS = (
     list,
     collections.abc.Collection,

@@ -17,7 +17,14 @@ from typing import Any
 
 from sa_taskqueue.codec import decode_json, encode
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.converters import UnsupportedAnnotation, converter_for, fitting_types, list_of, optional
+from sa_taskqueue.converters import (
+    UnsupportedAnnotation,
+    converter_for,
+    fitting_types,
+    list_of,
+    listed_values,
+    optional,
+)
 from sa_taskqueue.exceptions import InvalidArguments, InvalidHandler, UndecodableTask
 from sa_taskqueue.scalars import Converter, Mismatch, as_is
 
@@ -52,6 +59,7 @@ class Arguments:
         )
         self._converters: Converters | None = None
         self._expected: dict[str, frozenset[type]] = {}
+        self._annotations: dict[str, Any] = {}
 
     def prepare_early(self) -> None:
         """Find a wrong annotation where the handler is defined; one that names what comes later waits for `prepare`."""
@@ -75,6 +83,7 @@ class Arguments:
         parameters, hints = self._signature.parameters.values(), tuple(self._hints())
         converters = {each.name: self._converter(each, hint) for each, hint in zip(parameters, hints, strict=True)}
         self._expected = dict(self._fitting(hints, converters))
+        self._annotations = dict(zip(converters, hints, strict=True))
         self._converters = converters
         return converters
 
@@ -123,6 +132,33 @@ class Arguments:
             if name in bound and type(bound[name]) not in types_:
                 self._look_closer(name, bound[name])
         return bound
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse names that the handler does not take, and fewer than it needs."""
+        self._ready()
+        given = dict.fromkeys(names)
+        if not self._required <= given.keys() or (self._others is None and not given.keys() <= self._keywords):
+            raise self._misfit((), given)
+
+    def accepts(self, name: str, stored: Any) -> bool:
+        """Tell whether the worker can make the argument of this JSON value."""
+        converters = self._ready()
+        _, convert = converters.get(name) or self._other(name, converters)
+        try:
+            convert(stored)
+        except Mismatch:
+            return False
+        return True
+
+    def listed_values(self, name: str) -> tuple[Any, ...]:
+        """The values of the parameter's enums and Literals, as they are stored."""
+        self._ready()
+        return listed_values(self._annotations.get(name, Any))
+
+    def check_value(self, name: str, value: Any) -> None:
+        """Refuse a value from which the worker could not make what the parameter is annotated as."""
+        if type(value) not in self._expected.get(name, {type(value)}):
+            self._look_closer(name, value)
 
     def _look_closer(self, name: str, value: Any) -> None:
         """Refuse a value from which the worker could not make what the parameter is annotated as."""

@@ -39,6 +39,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import TypeEngine
 
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
@@ -49,6 +50,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldOneByOne,
     HeldShape,
     Inputs,
+    KeyTableShape,
     ReservationShape,
     ReturningClaim,
     SessionLockShape,
@@ -114,6 +116,9 @@ class Adapter:
 
     reservations: ClassVar[frozenset[str]] = frozenset({"lease"})
     """Names of the reservation strategies that the database can carry."""
+
+    changes_in_ctes: ClassVar[bool] = False
+    """Whether one statement can change rows in a CTE and insert others made of them."""
 
     loose_types: ClassVar[bool] = False
     """Whether a column can hold values of another type than its own."""
@@ -263,6 +268,14 @@ class Adapter:
 
     def notify(self, channel: str, payload: str) -> AnySelect | None:
         """A statement that wakes the listeners of ``channel`` when the transaction commits; None: not offered."""
+        return None
+
+    def derivation(self) -> Derivation | None:
+        """How values of new rows are made from other rows by SQL; None: not offered."""
+        return None
+
+    def key_table(self) -> KeyTableShape | None:
+        """A table for the keys of changed rows, where a statement cannot hand them on; None: not offered."""
         return None
 
     def narrow_columns(self, table: str, schema: str | None) -> AnySelect | None:

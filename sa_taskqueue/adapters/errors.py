@@ -15,6 +15,8 @@ class ErrorKind(enum.Enum):
     BUSY = "busy"
     DISCONNECT = "disconnect"
     UNIQUE = "unique"
+    NULL = "null"
+    """A NULL for a column that takes none."""
     MISSING_TABLE = "missing_table"
     MISSING_COLUMN = "missing_column"
     READ_ONLY = "read_only"

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from sa_taskqueue.adapters.base import at_least
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.mysql import MySQL
+from sa_taskqueue.adapters.mysql_changes import key_table
+from sa_taskqueue.adapters.mysql_derived import MySQLDerivation
+from sa_taskqueue.adapters.shapes import KeyTableShape
 
 
 class MariaDB(MySQL):
     """MariaDB 10.6 and later."""
 
     name: ClassVar[str] = "mariadb"
+
+    def derivation(self) -> Derivation | None:
+        return MySQLDerivation(random_bytes=at_least(self.version, 10, 10))
+
+    def key_table(self) -> KeyTableShape | None:
+        return key_table(returns_inserted=True)

@@ -34,7 +34,10 @@ from sa_taskqueue.adapters.base import (
     seconds_expression,
     status_literal,
 )
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
+from sa_taskqueue.adapters.mysql_changes import key_table
+from sa_taskqueue.adapters.mysql_derived import MySQLDerivation
 from sa_taskqueue.adapters.mysql_holds import reservation_rows, session_locks
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
@@ -44,6 +47,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldLocked,
     HeldShape,
     Inputs,
+    KeyTableShape,
     LockThenUpdate,
     ReadThenLock,
     ReservationShape,
@@ -64,6 +68,7 @@ _KINDS = {
     3024: ErrorKind.LOCK_TIMEOUT,
     1969: ErrorKind.LOCK_TIMEOUT,
     1062: ErrorKind.UNIQUE,
+    1048: ErrorKind.NULL,
     1146: ErrorKind.MISSING_TABLE,
     1054: ErrorKind.MISSING_COLUMN,
     1290: ErrorKind.READ_ONLY,
@@ -116,6 +121,12 @@ class MySQLTypes(Adapter):
     def seconds_until(self, moment: ColumnElement[Any]) -> ColumnElement[float]:
         microseconds = func.timestampdiff(literal_column("MICROSECOND"), self.clock(), moment, type_=Float())
         return microseconds / literal_column("1e6", Float())
+
+    def derivation(self) -> Derivation | None:
+        return MySQLDerivation()
+
+    def key_table(self) -> KeyTableShape | None:
+        return key_table(returns_inserted=False)
 
     def try_lock(self, name: str) -> AnySelect | None:
         return select(func.get_lock(_lock_name(name), 0))

@@ -35,7 +35,9 @@ from sqlalchemy.sql.selectable import TableValuedAlias
 from sqlalchemy.types import LargeBinary, TypeEngine
 
 from sa_taskqueue.adapters.base import Adapter, Seconds, at_least, changed, lock_key, seconds_expression, status_literal
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
+from sa_taskqueue.adapters.postgresql_derived import PostgreSQLDerivation
 from sa_taskqueue.adapters.postgresql_holds import reservation_rows, session_locks
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
@@ -59,6 +61,7 @@ _KINDS = {
     "55P03": ErrorKind.LOCK_TIMEOUT,
     "57014": ErrorKind.LOCK_TIMEOUT,
     "23505": ErrorKind.UNIQUE,
+    "23502": ErrorKind.NULL,
     "42P01": ErrorKind.MISSING_TABLE,
     "3F000": ErrorKind.MISSING_TABLE,
     "42703": ErrorKind.MISSING_COLUMN,
@@ -79,6 +82,7 @@ class PostgreSQLTypes(Adapter):
 
     name: ClassVar[str] = "postgresql"
     copies: ClassVar[bool] = True
+    changes_in_ctes: ClassVar[bool] = True
 
     def id_type(self) -> TypeEngine[Any]:
         return UUID(as_uuid=True)
@@ -109,6 +113,9 @@ class PostgreSQLTypes(Adapter):
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> Insert | None:
         return insert(table).on_conflict_do_nothing(index_elements=[column])
+
+    def derivation(self) -> Derivation | None:
+        return PostgreSQLDerivation(self.version)
 
     def less_urgent(self, table: Table, status: Status, priority: ColumnElement[int]) -> ColumnElement[bool]:
         # A read that locks nothing drops the status, which the partial index implies, and without its first column the

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from sqlalchemy import Column, ColumnElement, Delete, Select, Update
+from sqlalchemy import Column, ColumnElement, Delete, Select, Table, Update
 from sqlalchemy.sql import Executable
 from sqlalchemy.types import TypeEngine
 
@@ -126,6 +126,25 @@ class HeldOneByOne:
 
 
 HeldShape = HeldReturning | HeldLocked | HeldOneByOne
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTableShape:
+    """A table for the time of a few statements, with the keys of the rows that these are all about.
+
+    ``create`` makes it from a SELECT without rows; ``among`` restricts an UPDATE or DELETE to the rows whose columns
+    are equal to the table's.
+    """
+
+    create: Callable[[Table, AnySelect], Executable]
+    drop: Callable[[Table], str]
+    among: Callable[[Any, Sequence[tuple[Column[Any], Column[Any]]]], Any]
+    locks: bool
+    """Whether the read of the keys locks their rows."""
+    returns_inserted: bool
+    """Whether INSERT returns the keys of the new rows."""
+    in_two_phase: bool
+    """Whether a transaction that is to be prepared may use such a table."""
 
 
 @dataclass(frozen=True, slots=True)

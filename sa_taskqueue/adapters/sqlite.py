@@ -18,6 +18,7 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    tuple_,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import LargeBinary, Text, TypeEngine
@@ -31,7 +32,9 @@ from sa_taskqueue.adapters.base import (
     changed,
     seconds_expression,
 )
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
+from sa_taskqueue.adapters.key_tables import CreateKeyTable
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
@@ -40,10 +43,12 @@ from sa_taskqueue.adapters.shapes import (
     HeldLocked,
     HeldShape,
     Inputs,
+    KeyTableShape,
     LockThenUpdate,
     ReturningClaim,
     TakeShape,
 )
+from sa_taskqueue.adapters.sqlite_derived import SQLiteDerivation
 from sa_taskqueue.states import Status
 
 # SQLite's clock has milliseconds; the zeros keep the width, and with it text order equal to time order.
@@ -57,6 +62,7 @@ _KINDS = {
     sqlite3.SQLITE_PERM: ErrorKind.NO_PRIVILEGE,
     sqlite3.SQLITE_AUTH: ErrorKind.NO_PRIVILEGE,
 }
+_NOT_NULL = sqlite3.SQLITE_CONSTRAINT_NOTNULL
 _UNIQUE = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 _TEXTS = (
     ("no such table", ErrorKind.MISSING_TABLE),
@@ -122,6 +128,19 @@ class SQLite(Adapter):
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])
 
+    def derivation(self) -> Derivation | None:
+        return SQLiteDerivation()
+
+    def key_table(self) -> KeyTableShape | None:
+        return KeyTableShape(
+            create=lambda keys, rows: CreateKeyTable(keys, rows, "TEMP"),
+            drop=lambda keys: f"DROP TABLE temp.{keys.name}",
+            among=_among,
+            locks=False,
+            returns_inserted=at_least(self.version, 3, 35),
+            in_two_phase=True,
+        )
+
     def begin(self, connection: Connection) -> None:
         # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read.
         # A prepared engine begins in its own event.
@@ -150,6 +169,8 @@ class SQLite(Adapter):
         code = getattr(original, "sqlite_errorcode", None)
         if code in _UNIQUE:
             return ErrorKind.UNIQUE
+        if code == _NOT_NULL:
+            return ErrorKind.NULL
         if isinstance(code, int) and (code & 0xFF) in _KINDS:
             return _KINDS[code & 0xFF]
         message = str(original).lower()
@@ -163,3 +184,11 @@ class SQLite(Adapter):
 def _text(value: str) -> ColumnElement[str]:
     """A text as a part of the SQL, not a parameter."""
     return literal_column(f"'{value}'", Text())
+
+
+def _among(change: Any, pairs: Sequence[tuple[Column[Any], Column[Any]]]) -> Any:
+    """SQLite's DELETE joins no table; both statements take the keys as a list."""
+    columns, keys = zip(*pairs, strict=True)
+    if len(columns) == 1:
+        return change.where(columns[0].in_(select(keys[0])))
+    return change.where(tuple_(*columns).in_(select(*keys)))

@@ -13,6 +13,7 @@
      |    +-- InvalidSetting
      |    +-- MissingTable
      |    +-- UnsupportedReservation
+     |    +-- UnsupportedStatement
      +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
      |    +-- InvalidName
      |    +-- InvalidPriority
@@ -68,6 +69,7 @@ from sa_taskqueue.exceptions.configuration import (
     MissingTable,
     UnsupportedReservation,
     UnsupportedServer,
+    UnsupportedStatement,
 )
 from sa_taskqueue.exceptions.database import (
     CommitUnknown,
@@ -160,4 +162,5 @@ __all__ = [
     "UnknownTask",
     "UnsupportedReservation",
     "UnsupportedServer",
+    "UnsupportedStatement",
 ]

@@ -88,6 +88,15 @@ class MissingTable(ConfigurationError):
     argument: str
 
 
+class UnsupportedStatement(ConfigurationError):
+    """{feature} does not work on this database ({database}) with this statement: {reason}."""
+
+    code = "unsupported_statement"
+    feature: str
+    database: str
+    reason: str
+
+
 class UnsupportedReservation(ConfigurationError):
     """The reservation strategy {reservation} does not work on this database ({database}). Those that do:
     {supported}.

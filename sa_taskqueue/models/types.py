@@ -15,6 +15,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from sa_taskqueue.adapters.derived import JsonKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import NaiveDatetime
 from sa_taskqueue.states import Status
@@ -25,6 +26,7 @@ class TaskId(TypeDecorator[uuid.UUID]):
 
     impl = Uuid
     cache_ok = True
+    json_kind = JsonKind.UUID
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return adapter_for(dialect).id_type()
@@ -58,6 +60,7 @@ class UtcDateTime(TypeDecorator[dt.datetime]):
 
     impl = DateTime
     cache_ok = True
+    json_kind = JsonKind.DATETIME
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return adapter_for(dialect).timestamp_type()
@@ -86,6 +89,7 @@ class JsonText(TypeDecorator[str]):
 
     impl = Text
     cache_ok = True
+    json_kind = JsonKind.JSON
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return adapter_for(dialect).json_type()
@@ -96,6 +100,7 @@ class KeyHash(TypeDecorator[bytes]):
 
     impl = LargeBinary
     cache_ok = True
+    json_kind = JsonKind.BYTES
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         return adapter_for(dialect).hash_type()
@@ -109,6 +114,7 @@ class StatusName(TypeDecorator[str]):
 
     impl = String
     cache_ok = True
+    json_kind = JsonKind.TEXT
 
     def __init__(self, kind: type[enum.StrEnum] = Status) -> None:
         super().__init__(9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue.session.bulk import enqueue_many
+from sa_taskqueue.session.by_statement import enqueue_from
 from sa_taskqueue.session.enqueue import enqueue
 from sa_taskqueue.session.install import install
 from sa_taskqueue.session.keyed import duplicate_of
@@ -20,6 +21,7 @@ __all__ = [
     "TaskSessionMixin",
     "duplicate_of",
     "enqueue",
+    "enqueue_from",
     "enqueue_many",
     "install",
     "prepare_sqlite",

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.session.bulk import enqueue_many
+from sa_taskqueue.session.by_statement import enqueue_from
 from sa_taskqueue.session.enqueue import enqueue
 from sa_taskqueue.session.hooks import hook
 
@@ -17,7 +18,7 @@ _ALLOWED = "a sessionmaker, async_sessionmaker, scoped session, or a subclass of
 
 
 def install(target: Target) -> Target:
-    """Give a session factory or class the methods `enqueue` and `enqueue_many`, and return it.
+    """Give a session factory or class the methods `enqueue`, `enqueue_many` and `enqueue_from`, and return it.
 
     Takes a sessionmaker, an async_sessionmaker, a scoped session (also Flask-SQLAlchemy's `db.session`) or your own
     subclass of Session or AsyncSession. SQLAlchemy's own classes stay as they are. Type checkers cannot follow this:
@@ -92,6 +93,8 @@ def _add_methods(target: Any) -> None:
     if isinstance(target, type):
         target.enqueue = enqueue  # type: ignore[attr-defined]
         target.enqueue_many = enqueue_many  # type: ignore[attr-defined]
+        target.enqueue_from = enqueue_from  # type: ignore[attr-defined]
     else:
         target.enqueue = enqueue.__get__(target)
         target.enqueue_many = enqueue_many.__get__(target)
+        target.enqueue_from = enqueue_from.__get__(target)

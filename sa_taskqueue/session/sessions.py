@@ -1,20 +1,24 @@
-"""Session classes with `enqueue` and `enqueue_many`, typed."""
+"""Session classes with `enqueue` and its like, typed."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, overload
 
 from sqlalchemy.orm import Session
 
 from sa_taskqueue.session.bulk import Arguments
 from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
+from sa_taskqueue.session.by_statement import enqueue_from as _enqueue_from
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
 from sa_taskqueue.session.hooks import hook
 
 if TYPE_CHECKING:
+    from sqlalchemy import Row
+
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.session.by_statement import AnyTask, Counted, Returning, Ts
 
 P = ParamSpec("P")
 
@@ -36,6 +40,16 @@ class TaskSessionMixin:
     ) -> list[uuid.UUID]:
         """Store many tasks in this transaction; see `sa_taskqueue.enqueue_many`."""
         return _enqueue_many(self, task, arguments)  # type: ignore[call-overload, no-any-return]
+
+    @overload
+    def enqueue_from(  # type: ignore[overload-overlap]  # a statement with RETURNING is also one of the plain kind
+        self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
+    ) -> Sequence[Row[*Ts]]: ...
+    @overload
+    def enqueue_from(self, statement: Counted, task: AnyTask, /, **arguments: Any) -> int: ...
+    def enqueue_from(self, statement: Any, task: AnyTask, /, **arguments: Any) -> Any:
+        """Make a change and store a task for each row it touches; see `sa_taskqueue.enqueue_from`."""
+        return _enqueue_from(self, statement, task, **arguments)  # type: ignore[call-overload]
 
 
 class TaskSession(TaskSessionMixin, Session):
