@@ -52,9 +52,10 @@ def listed_values(annotation: object) -> tuple[Any, ...]:
     origin = typing.get_origin(annotation) or annotation
     if origin in (typing.Union, types.UnionType):
         return tuple(value for member in typing.get_args(annotation) for value in listed_values(member))
-    members = typing.get_args(annotation) if origin is typing.Literal else ()
-    if isinstance(origin, type) and issubclass(origin, enum.Enum):
-        members = tuple(origin)
+    if origin is typing.Literal:
+        members: tuple[Any, ...] = typing.get_args(annotation)
+    else:
+        members = tuple(origin) if isinstance(origin, type) and issubclass(origin, enum.Enum) else ()
     return tuple(member.value if isinstance(member, enum.Enum) else member for member in members)
 
 

@@ -117,7 +117,7 @@ def held_as(type_: TypeEngine[Any], dialect: Dialect) -> Held:
         return Held(kind, uuid_form=_uuid_form(type_, dialect))
     inner = _undecorated(type_)
     if kind is JsonKind.DECIMAL and isinstance(inner, Numeric):
-        return Held(kind, scale=inner._effective_decimal_return_scale)  # type: ignore[attr-defined]  # noqa: SLF001
+        return Held(kind, scale=inner._effective_decimal_return_scale)  # noqa: SLF001
     return Held(kind)
 
 
@@ -126,7 +126,7 @@ def choices_of(type_: TypeEngine[Any]) -> tuple[tuple[str, object], ...]:
     inner = _undecorated(type_)
     if not isinstance(inner, Enum):
         return ()
-    read = inner.result_processor(DefaultDialect(), None)
+    read = inner.result_processor(DefaultDialect(), None)  # type: ignore[no-untyped-call]
     return tuple((text, read(text) if read else text) for text in inner.enums)
 
 

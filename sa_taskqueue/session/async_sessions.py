@@ -39,7 +39,7 @@ class AsyncTaskSession(AsyncSession):
         return await _enqueue_many(self, task, arguments)
 
     @overload
-    async def enqueue_from(  # type: ignore[overload-overlap]  # a statement with RETURNING is also one of the plain kind
+    async def enqueue_from(  # pyright: ignore[reportOverlappingOverload]  # with RETURNING it is of both kinds
         self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
     ) -> Sequence[Row[*Ts]]: ...
     @overload

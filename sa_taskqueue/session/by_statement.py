@@ -25,10 +25,11 @@ from sa_taskqueue.store.errors import raise_named
 from sa_taskqueue.store.hooked import as_hooked
 
 if TYPE_CHECKING:
+    from typing import TypeVarTuple
+
     from sqlalchemy import Delete, Insert, Row, Table, Update
     from sqlalchemy.orm import Session
     from sqlalchemy.sql.dml import ReturningDelete, ReturningInsert, ReturningUpdate
-    from typing_extensions import TypeVarTuple
 
     from sa_taskqueue.adapters.base import Adapter
     from sa_taskqueue.adapters.derived import Derivation
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @overload
-def enqueue_from(  # type: ignore[overload-overlap]  # a statement with RETURNING is also one of the plain kind
+def enqueue_from(  # pyright: ignore[reportOverlappingOverload]  # with RETURNING it is of both kinds
     session: SyncTarget, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
 ) -> Sequence[Row[*Ts]]: ...
 
@@ -51,7 +52,7 @@ def enqueue_from(session: SyncTarget, statement: Counted, task: AnyTask, /, **ar
 
 
 @overload
-def enqueue_from(  # type: ignore[overload-overlap]  # likewise
+def enqueue_from(  # pyright: ignore[reportOverlappingOverload]  # with RETURNING it is of both kinds
     session: AsyncTarget, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
 ) -> Awaitable[Sequence[Row[*Ts]]]: ...
 

@@ -42,9 +42,7 @@ class TaskSessionMixin:
         return _enqueue_many(self, task, arguments)  # type: ignore[call-overload, no-any-return]
 
     @overload
-    def enqueue_from(  # type: ignore[overload-overlap]  # a statement with RETURNING is also one of the plain kind
-        self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
-    ) -> Sequence[Row[*Ts]]: ...
+    def enqueue_from(self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any) -> Sequence[Row[*Ts]]: ...
     @overload
     def enqueue_from(self, statement: Counted, task: AnyTask, /, **arguments: Any) -> int: ...
     def enqueue_from(self, statement: Any, task: AnyTask, /, **arguments: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -54,7 +54,8 @@ class NewRows:
     derived: Mapping[str, ColumnElement[Any]]
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Outcome:
     """How many rows there were, and what the statement returns of them (None: it has no RETURNING)."""
 
     count: int
@@ -218,5 +219,5 @@ def _count(connection: Connection, statement: Executable, user_statement: Any) -
     """Execute, and tell the number of rows. Options of the user's statement count for the whole."""
     options = user_statement._with_options  # noqa: SLF001
     whole = statement.options(*options).execution_options(preserve_rowcount=True)
-    rowcount: int = connection.execute(whole).rowcount  # type: ignore[attr-defined]
+    rowcount: int = connection.execute(whole).rowcount
     return rowcount

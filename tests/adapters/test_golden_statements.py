@@ -95,8 +95,10 @@ def test_the_id_of_sqlite_is_time_version_random_variant_random() -> None:
     time, *rest = _NEW_ID.removeprefix("CAST((SELECT ").removesuffix(" AS BLOB)").split("AS ms)) || ")
     assert time.count("substr(bytes, 1 + ((ms >> ") == 6
     assert rest == [
-        "char(112 + (random() & 15)) || randomblob(1)"
-        f" || substr(x'{bytes(range(0x80, 0xC0)).hex().upper()}', 1 + (random() & 63), 1) || randomblob(7)"
+        (
+            "char(112 + (random() & 15)) || randomblob(1)"
+            f" || substr(x'{bytes(range(0x80, 0xC0)).hex().upper()}', 1 + (random() & 63), 1) || randomblob(7)"
+        )
     ]
 
 

@@ -1,14 +1,47 @@
 # pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from sa_taskqueue import AsyncTaskSession, TaskSession, enqueue, enqueue_many
+from sa_taskqueue import AsyncTaskSession, TaskSession, enqueue, enqueue_from, enqueue_many
 from tests.types.tasks import async_bare, bare, with_context
+
+
+class Base(DeclarativeBase): ...
+
+
+class Order(Base):
+    __tablename__ = "orders"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    status: Mapped[str]
+
+
+CHANGE = update(Order).values(status="done")
+
+
+def by_statement(session: TaskSession, plain: Session) -> None:
+    count: int = session.enqueue_from(CHANGE, bare, order_id=Order.id)
+    rows: Sequence[Row[int, str]] = session.enqueue_from(CHANGE.returning(Order.id, Order.status), bare, order_id=1)
+    found: int = enqueue_from(plain, select(Order.id), bare.using(priority=1), order_id=Order.id)
+    assert count
+    assert rows
+    assert found
+    session.enqueue_from(CHANGE, 1)  # type: ignore[call-overload]
+
+
+async def by_statement_async(session: AsyncTaskSession, plain: AsyncSession) -> None:
+    count: int = await session.enqueue_from(delete(Order), bare, order_id=Order.id)
+    rows: Sequence[Row[int]] = await session.enqueue_from(CHANGE.returning(Order.id), bare, order_id=Order.id)
+    gone: int = await enqueue_from(plain, delete(Order), bare, order_id=Order.id)
+    assert count
+    assert rows
+    assert gone
 
 
 def sync_sessions(session: TaskSession, plain: Session) -> None:

@@ -13,8 +13,8 @@ INSERT INTO task (id, name, body)
 SELECT
     NEW_ID,
     ? AS anon_1,
-    ((((? || CAST(CAST(orders.id AS INTEGER) AS TEXT)) || ?) || coalesce(
-        CASE WHEN (orders.status IS NOT NULL) THEN json_quote(CAST(orders.status AS TEXT)) END, 'null')) || ?) AS anon_2
+    (((? || CAST(CAST(orders.id AS INTEGER) AS TEXT)) || ?) || coalesce(
+        CASE WHEN (orders.status IS NOT NULL) THEN json_quote(CAST(orders.status AS TEXT)) END, 'null')) || ? AS anon_2
 FROM orders, sa_taskqueue_keys WHERE orders.id = sa_taskqueue_keys.key_0;
 
 RELEASE SAVEPOINT sa_savepoint_1;
