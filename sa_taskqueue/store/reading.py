@@ -13,6 +13,8 @@ from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.store.rows import Claimed
 
 Converter = Callable[[Any], Any]
+Column = Sequence[Any]
+ColumnConverter = Callable[[Column], Column]
 
 _UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, LookupError)
 _RAW = ("id", "scheduled_at", "created_at", "ready_at")
@@ -54,7 +56,7 @@ class ClaimReader:
     def __init__(self, table: Table, adapter: Adapter) -> None:
         self._table = table
         self._checked = adapter.loose_types
-        self._converters: dict[Dialect, list[tuple[int, Converter]]] = {}
+        self._converters: dict[Dialect, list[tuple[int, ColumnConverter]]] = {}
 
     def columns(self) -> list[ColumnElement[Any]]:
         """The fields of `Claimed`, then ``ready_at`` for the order."""
@@ -72,36 +74,38 @@ class ClaimReader:
         column = self._table.c[name]
         return raw(column) if name in _RAW else column
 
-    def _for(self, dialect: Dialect) -> list[tuple[int, Converter]]:
+    def _for(self, dialect: Dialect) -> list[tuple[int, ColumnConverter]]:
         found = self._converters.get(dialect)
         if found is None:
             found = self._converters[dialect] = list(self._build(dialect))
         return found
 
-    def _build(self, dialect: Dialect) -> list[tuple[int, Converter]]:
-        converters: list[tuple[int, Converter]] = []
+    def _build(self, dialect: Dialect) -> list[tuple[int, ColumnConverter]]:
+        converters: list[tuple[int, ColumnConverter]] = []
         for position, name in enumerate(Claimed._fields):
             type_ = self._table.c[name].type
             if name in _RAW:
                 convert = converter(type_, dialect)
                 if convert is not None:
-                    converters.append((position, convert))
+                    converters.append((position, _each(convert)))
             elif self._checked:
                 kind = int if isinstance(type_, Integer) else str
                 converters.append((position, _expecting(name, kind, nullable=bool(self._table.c[name].nullable))))
         return converters
 
 
-def _converted(converters: list[tuple[int, Converter]], rows: Sequence[Any]) -> list[Claimed]:
+def _converted(converters: list[tuple[int, ColumnConverter]], rows: Sequence[Any]) -> list[Claimed]:
     if not rows:
         return []
-    columns = list(zip(*rows, strict=True))[:_FIELDS]
+    columns: list[Column] = list(zip(*rows, strict=True))[:_FIELDS]
     for position, convert in converters:
-        columns[position] = tuple(map(convert, columns[position]))
+        columns[position] = convert(columns[position])
     return list(map(Claimed._make, zip(*columns, strict=True)))
 
 
-def _one_by_one(converters: list[tuple[int, Converter]], rows: Sequence[Any]) -> tuple[list[Claimed], list[Unreadable]]:
+def _one_by_one(
+    converters: list[tuple[int, ColumnConverter]], rows: Sequence[Any]
+) -> tuple[list[Claimed], list[Unreadable]]:
     good: list[tuple[Any, Claimed]] = []
     bad: list[Unreadable] = []
     for row in rows:
@@ -114,10 +118,17 @@ def _one_by_one(converters: list[tuple[int, Converter]], rows: Sequence[Any]) ->
     return [claimed for _, claimed in sorted(good)], bad
 
 
-def _expecting(name: str, kind: type, *, nullable: bool) -> Converter:
-    def check(value: Any) -> Any:
-        if isinstance(value, kind) or (nullable and value is None):
-            return value
-        raise TypeError(f"column {name} holds {type(value).__name__} where {kind.__name__} belongs")
+def _each(convert: Converter) -> ColumnConverter:
+    return lambda column: list(map(convert, column))
+
+
+def _expecting(name: str, kind: type, *, nullable: bool) -> ColumnConverter:
+    expected = {kind, type(None)} if nullable else {kind}
+
+    def check(column: Column) -> Column:
+        others = set(map(type, column)) - expected
+        if others:
+            raise TypeError(f"column {name} holds {others.pop().__name__} where {kind.__name__} belongs")
+        return column
 
     return check

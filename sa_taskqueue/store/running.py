@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection
+from sqlalchemy.sql import Executable
 
 from sa_taskqueue.adapters.shapes import (
     CompareAndSet,
@@ -19,6 +20,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldOneByOne,
     HeldReturning,
     HeldShape,
+    HeldTogether,
     LockThenUpdate,
     ReadThenLock,
     ReturningClaim,
@@ -88,12 +90,20 @@ def change_held(
             arrays = {name: list(column) for name, column in zip(names, columns, strict=True)}
             ids = [task for task, _ in held]
             epochs = [epoch for _, epoch in held]
-            return set(connection.execute(statement, {**values, **arrays, "ids": ids, "epochs": epochs}).scalars())
+            return set(_ids(connection, statement, {**values, **arrays, "ids": ids, "epochs": epochs}))
         case HeldLocked(longest=longest):
             return {
                 task
                 for part in in_parts(sorted(zip(held, inputs, strict=True), key=itemgetter(0)), longest)
                 for task in _change_locked(connection, shape, part, values)
+            }
+        case HeldTogether(change, names):
+            return {
+                task
+                for (epoch, own), ids in _alike(held, inputs).items()
+                for task in _ids(
+                    connection, change, {**values, **dict(zip(names, own, strict=True)), "ids": ids, "old_epoch": epoch}
+                )
             }
         case HeldOneByOne(change, names):
             return {
@@ -119,6 +129,21 @@ def _change_locked(
         else:
             connection.execute(shape.change, [{**parameters, "old_id": each} for each in ids])
     return {task for ids in groups.values() for task in ids}
+
+
+def _alike(
+    held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]]
+) -> Mapping[tuple[int, tuple[Any, ...]], list[UUID]]:
+    """The ids of equal epoch and inputs."""
+    groups: defaultdict[tuple[int, tuple[Any, ...]], list[UUID]] = defaultdict(list)
+    for (task, epoch), own in zip(held, inputs, strict=True):
+        groups[epoch, own].append(task)
+    return groups
+
+
+def _ids(connection: Connection, change: Executable, values: Values) -> list[UUID]:
+    """What the change returned; `scalars()` would fetch row by row."""
+    return [row[0] for row in connection.execute(change, values).fetchall()]
 
 
 def _changed_one(connection: Connection, change: Any, pair: Pair, values: Values) -> bool:
