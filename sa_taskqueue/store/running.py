@@ -131,9 +131,7 @@ def _change_locked(
     return {task for ids in groups.values() for task in ids}
 
 
-def _alike(
-    held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]]
-) -> Mapping[tuple[int, tuple[Any, ...]], list[UUID]]:
+def _alike(held: Sequence[Pair], inputs: Sequence[tuple[Any, ...]]) -> Mapping[tuple[int, tuple[Any, ...]], list[UUID]]:
     """The ids of equal epoch and inputs."""
     groups: defaultdict[tuple[int, tuple[Any, ...]], list[UUID]] = defaultdict(list)
     for (task, epoch), own in zip(held, inputs, strict=True):
