@@ -97,7 +97,8 @@ class ClaimReader:
 def _converted(converters: list[tuple[int, ColumnConverter]], rows: Sequence[Any]) -> list[Claimed]:
     if not rows:
         return []
-    columns: list[Column] = [*zip(*rows, strict=True)][:_FIELDS]
+    columns: list[Column] = list(zip(*rows, strict=True))
+    del columns[_FIELDS:]
     for position, convert in converters:
         columns[position] = convert(columns[position])
     return list(map(Claimed._make, zip(*columns, strict=True)))
