@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sa_taskqueue.context import TaskContext
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.ids import new_id, timestamp_of
+    from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.models import (
         CrashNoteMixin,
         DebeziumOutboxMixin,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
         enqueue_from,
         enqueue_many,
         prepare_sqlite,
+        publish,
+        publish_many,
         sqlite_engine,
     )
     from sa_taskqueue.session.enqueue import enqueue
@@ -62,11 +65,14 @@ __all__ = [
     "MessageStatus",
     "never",
     "new_id",
+    "NewMessage",
     "NewTask",
     "OutboxKeyMixin",
     "OutboxMixin",
     "Outcome",
     "prepare_sqlite",
+    "publish",
+    "publish_many",
     "QueueDataclassMixin",
     "QueueMixin",
     "ReservationMixin",
@@ -96,6 +102,7 @@ _MODULES = {
     "DebeziumOutboxMixin": "models",
     "InboxMixin": "models",
     "Lease": "reservation",
+    "NewMessage": "messages",
     "NewTask": "definitions",
     "OutboxKeyMixin": "models",
     "OutboxMixin": "models",
@@ -122,6 +129,8 @@ _MODULES = {
     "never": "retry",
     "new_id": "ids",
     "prepare_sqlite": "session",
+    "publish": "session",
+    "publish_many": "session",
     "sqlite_engine": "session",
     "timestamp_of": "ids",
 }

@@ -5,18 +5,21 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from uuid import UUID
+from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.exc import ArgumentError, InvalidRequestError
 
-from sa_taskqueue import codec, validation
+from sa_taskqueue import codec, messages, validation
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
 from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, MissingTable, UnknownTask
+from sa_taskqueue.messages import NewMessage
 from sa_taskqueue.models.columns import COLUMNS
 from sa_taskqueue.models.debezium import DEBEZIUM_COLUMNS
 from sa_taskqueue.models.inbox import INBOX_COLUMNS
@@ -29,6 +32,8 @@ __all__ = ["DEFAULT_RETENTION", "BoundTask", "NewTask", "TaskDefinition", "TaskQ
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_with_messages: WeakSet[TaskQueue] = WeakSet()
 
 DEFAULT_RETENTION: Mapping[Status, timedelta] = MappingProxyType(
     {
@@ -103,6 +108,8 @@ class TaskQueue:
         self.outbox_keys = outbox_keys
         self.inbox = inbox
         self.source = validation.check_source(source)
+        if outbox is not None or inbox is not None:
+            _with_messages.add(self)
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 
@@ -126,6 +133,37 @@ class TaskQueue:
     def reservation_table(self) -> sa.Table | None:
         """The table of reservations, where there is one."""
         return None if self.reservations is None else _table_of(self.reservations, "reservations")
+
+    def message(
+        self,
+        topic: str,
+        payload: object,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        type: str | None = None,  # noqa: A002 - it is the column's name
+        run_after: datetime | timedelta | None = None,
+        ordered: bool = True,
+        id: UUID | None = None,  # noqa: A002 - it is the column's name
+    ) -> NewMessage:
+        """Check a message and make it ready to be stored; nothing is stored. See `publish` for what it takes."""
+        if self.for_debezium:
+            ordered = False  # the log has the order of the commits
+            if run_after is not None:
+                raise InvalidSetting(setting="run_after", value=run_after, allowed="None: Debezium takes what it sees")
+        elif key is not None and ordered:
+            self.outbox_keys_table  # noqa: B018 - MissingTable, here and not at the commit
+        return messages.build(
+            topic,
+            payload,
+            key=key,
+            headers=headers,
+            type=type,
+            run_after=run_after,
+            ordered=ordered,
+            id=id,
+            limit=self.max_body,
+        )
 
     @functools.cached_property
     def outbox_table(self) -> sa.Table:
@@ -209,6 +247,11 @@ class TaskQueue:
         """Work out all annotations now instead of at the first use; InvalidHandler names a wrong one."""
         for definition in self._handlers.values():
             definition.arguments.prepare()
+
+
+def known_queues() -> list[TaskQueue]:
+    """The queues of this process that have an outbox or an inbox."""
+    return list(_with_messages)
 
 
 def _tasks_table(model: type[Any]) -> sa.Table:

@@ -13,6 +13,7 @@ from sa_taskqueue.exceptions import (
     InvalidDatetime,
     InvalidDelay,
     InvalidHeaders,
+    InvalidMessage,
     InvalidName,
     InvalidPriority,
     InvalidSetting,
@@ -120,6 +121,25 @@ def check_unique_key(value: str) -> str:
     if _UNSTORABLE.search(value):
         raise InvalidUniqueKey(reason="it holds a NUL or half of a surrogate pair")
     return value
+
+
+def check_message_text(field: str, value: object, limit: int) -> str:
+    """A text of 1 to ``limit`` characters that every database can store."""
+    if not isinstance(value, str):
+        raise InvalidMessage(field=field, reason=f"it is of the type {type(value).__qualname__}, but must be a string")
+    if not 0 < len(value) <= limit:
+        raise InvalidMessage(field=field, reason=f"it has {len(value)} characters, but may have 1 to {limit}")
+    if _UNSTORABLE.search(value):
+        raise InvalidMessage(field=field, reason="it holds a NUL or half of a surrogate pair")
+    return value
+
+
+def check_word(field: str, value: object, limit: int) -> str:
+    """As `check_message_text`, without spaces and what cannot be printed."""
+    text = check_message_text(field, value, limit)
+    if not text.isprintable() or " " in text:
+        raise InvalidMessage(field=field, reason="it holds a space or what cannot be printed")
+    return text
 
 
 def check_source(value: str) -> str:

@@ -45,6 +45,7 @@ from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
     Assignments,
+    ChangeFrom,
     Columns,
     CompareAndSet,
     HeldOneByOne,
@@ -247,6 +248,13 @@ class Adapter:
         """An INSERT that leaves a row out whose value of the unique ``column`` is taken.
 
         None: a plain INSERT fails, and is undone by a savepoint.
+        """
+        return None
+
+    def insert_or_change(self, table: Table, column: Column[Any], change: ChangeFrom) -> Insert | None:
+        """An INSERT that changes, and locks, the row whose value of the unique ``column`` is taken.
+
+        ``change`` makes the assignments from the columns of the values that were brought. None: not offered.
         """
         return None
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Float,
     Integer,
@@ -43,6 +44,7 @@ from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
     Assignments,
+    ChangeFrom,
     Columns,
     HeldLocked,
     HeldShape,
@@ -127,6 +129,12 @@ class MySQLTypes(Adapter):
 
     def key_table(self) -> KeyTableShape | None:
         return key_table(returns_inserted=False)
+
+    def insert_or_change(self, table: Table, column: Column[Any], change: ChangeFrom) -> mysql.Insert | None:
+        # In this order: an assignment sees the earlier ones.
+        statement = mysql.insert(table)
+        assignments = [(each.key, value) for each, value in change(statement.inserted)]
+        return statement.on_duplicate_key_update(assignments)
 
     def try_lock(self, name: str) -> AnySelect | None:
         return select(func.get_lock(_lock_name(name), 0))

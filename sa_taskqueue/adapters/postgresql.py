@@ -43,6 +43,7 @@ from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
     Assignments,
+    ChangeFrom,
     Columns,
     HeldReturning,
     HeldShape,
@@ -116,6 +117,11 @@ class PostgreSQLTypes(Adapter):
 
     def derivation(self) -> Derivation | None:
         return PostgreSQLDerivation(self.version)
+
+    def insert_or_change(self, table: Table, column: Column[Any], change: ChangeFrom) -> Insert | None:
+        statement = insert(table)
+        assignments = {each.key: value for each, value in change(statement.excluded)}
+        return statement.on_conflict_do_update(index_elements=[column], set_=assignments)
 
     def less_urgent(self, table: Table, status: Status, priority: ColumnElement[int]) -> ColumnElement[bool]:
         # A read that locks nothing drops the status, which the partial index implies, and without its first column the

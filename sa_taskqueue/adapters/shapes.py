@@ -30,6 +30,9 @@ Columns = Sequence[ColumnElement[Any]]
 AssignFrom = Callable[[Mapping[str, ColumnElement[Any]]], Assignments]
 """Makes the assignments from the inputs of a row: bind parameters, or columns of an unnested array."""
 
+ChangeFrom = Callable[[Any], Assignments]
+"""Makes the assignments for a row that is there already from the columns of the one that should be inserted."""
+
 Inputs = Mapping[str, TypeEngine[Any]]
 """The values that each held row brings along, by parameter name."""
 

@@ -42,6 +42,7 @@ from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
     Assignments,
+    ChangeFrom,
     Columns,
     HeldLocked,
     HeldShape,
@@ -164,6 +165,11 @@ class SQLite(Adapter):
             returns_inserted=at_least(self.version, 3, 35),
             in_two_phase=True,
         )
+
+    def insert_or_change(self, table: Table, column: Column[Any], change: ChangeFrom) -> sqlite.Insert | None:
+        statement = sqlite.insert(table)
+        assignments = {each.key: value for each, value in change(statement.excluded)}
+        return statement.on_conflict_do_update(index_elements=[column], set_=assignments)
 
     def begin(self, connection: Connection) -> None:
         # Left to itself the driver begins at the first write, which may fail with BUSY_SNAPSHOT after a read.

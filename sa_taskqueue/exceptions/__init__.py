@@ -12,6 +12,7 @@
      |    +-- IsolationRefused
      |    +-- InvalidSetting
      |    +-- MissingTable
+     |    +-- UnknownQueue
      |    +-- UnsupportedReservation
      |    +-- UnsupportedStatement
      +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
@@ -25,6 +26,7 @@
      |    +-- UnknownTask
      |    +-- InvalidUniqueKey
      |    +-- InvalidHeaders
+     |    +-- InvalidMessage
      |    +-- BodyError
      |         +-- BodyNotSerializable
      |         +-- BodyTooLarge
@@ -67,6 +69,7 @@ from sa_taskqueue.exceptions.configuration import (
     InvalidSetting,
     IsolationRefused,
     MissingTable,
+    UnknownQueue,
     UnsupportedReservation,
     UnsupportedServer,
     UnsupportedStatement,
@@ -102,6 +105,7 @@ from sa_taskqueue.exceptions.invalid_tasks import (
     InvalidDatetime,
     InvalidDelay,
     InvalidHeaders,
+    InvalidMessage,
     InvalidName,
     InvalidPriority,
     InvalidTask,
@@ -135,6 +139,7 @@ __all__ = [
     "InvalidDelay",
     "InvalidHandler",
     "InvalidHeaders",
+    "InvalidMessage",
     "InvalidName",
     "InvalidPriority",
     "InvalidSetting",
@@ -159,6 +164,7 @@ __all__ = [
     "TransactionError",
     "UndecodableTask",
     "UniqueKeyError",
+    "UnknownQueue",
     "UnknownTask",
     "UnsupportedReservation",
     "UnsupportedServer",

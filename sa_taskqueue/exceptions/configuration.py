@@ -97,6 +97,17 @@ class UnsupportedStatement(ConfigurationError):
     reason: str
 
 
+class UnknownQueue(ConfigurationError):
+    """The session does not know the TaskQueue whose {table} it should use: {reason}. Say it once, by
+    install(Session, queue=queue) or sessionmaker(..., info={{"task_queue": queue}}), or use the function {function}.
+    """
+
+    code = "unknown_queue"
+    table: str
+    reason: str
+    function: str
+
+
 class UnsupportedReservation(ConfigurationError):
     """The reservation strategy {reservation} does not work on this database ({database}). Those that do:
     {supported}.

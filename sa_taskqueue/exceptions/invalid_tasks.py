@@ -93,6 +93,14 @@ class InvalidHeaders(InvalidTask):
     limit: int
 
 
+class InvalidMessage(InvalidTask):
+    """The {field} of the message is refused: {reason}."""
+
+    code = "invalid_message"
+    field: str
+    reason: str
+
+
 class BodyError(InvalidTask):
     """The arguments cannot be stored as JSON."""
 
@@ -109,7 +117,7 @@ class BodyNotSerializable(BodyError):
 
 class BodyTooLarge(BodyError):
     """As JSON the {what} would take {size} bytes, but the limit is {limit}. Store the data elsewhere and pass a
-    reference to it; for arguments, TaskQueue(max_body=...) raises the limit.
+    reference to it; for arguments and payloads, TaskQueue(max_body=...) raises the limit.
     """
 
     code = "body_too_large"

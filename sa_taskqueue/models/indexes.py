@@ -21,7 +21,6 @@ class IndexRole(NamedTuple):
     statuses: tuple[enum.StrEnum, ...] = ()
     also: Callable[[Table], ColumnElement[bool]] | None = None
     """What holds besides for a row in the index."""
-    unique: bool = False
 
 
 QUEUE_INDEXES = (
@@ -41,8 +40,7 @@ def complete_table(table: Table, roles: Sequence[IndexRole]) -> None:
     """
     for role in roles:
         if all(column in table.c for column in role.columns):
-            options = {"unique": role.unique, **index_options(_rows(table, role))}
-            _add(table, index_name(table, role.role), role.columns, options)
+            _add(table, index_name(table, role.role), role.columns, index_options(_rows(table, role)))
     if UNIQUE_COLUMN in table.c:
         options = {"unique": True, **unique_options(table.c[UNIQUE_COLUMN])}
         _add(table, unique_index_name(table), (UNIQUE_COLUMN,), options)

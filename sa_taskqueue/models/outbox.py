@@ -39,9 +39,11 @@ OUTBOX_COLUMNS: dict[str, ColumnSpec] = {
 # A row with a key is in the claim's way only until it has its number: then it is QUEUED, its key is claimed. Without
 # that status the claim would need `key_hash IS NULL`: MariaDB and MySQL, which have no partial indexes, would walk over
 # the rows of keys, or with that column in the index PostgreSQL would sort all rows (10.11, 9.7, 15.18, 2026-12-01).
+# The numbers of a key are not made unique by an index: to look for duplicates MySQL and MariaDB lock the gap behind the
+# number at REPEATABLE READ, and every other publisher waited for the commit (9.7, 10.11, 2026-12-01).
 OUTBOX_INDEXES = (
     IndexRole("claim", ("status", "ready_at", "id"), (MessageStatus.NEW,)),
-    IndexRole("sequence", ("key_hash", "seq"), also=lambda table: table.c.seq.is_not(None), unique=True),
+    IndexRole("sequence", ("key_hash", "seq"), also=lambda table: table.c.seq.is_not(None)),
     IndexRole("promote", ("status", "scheduled_at", "id"), (MessageStatus.SCHEDULED,)),
     IndexRole("take_over", ("status", "reserved_until", "id"), (MessageStatus.RUNNING,)),
     IndexRole("prune", ("status", "sent_at", "id"), (MessageStatus.FAILED, MessageStatus.SENT)),

@@ -9,6 +9,7 @@ from sa_taskqueue.session.by_statement import enqueue_from
 from sa_taskqueue.session.enqueue import enqueue
 from sa_taskqueue.session.install import install
 from sa_taskqueue.session.keyed import duplicate_of
+from sa_taskqueue.session.publishing import publish, publish_many
 from sa_taskqueue.session.sessions import TaskSession, TaskSessionMixin
 from sa_taskqueue.session.sqlite import prepare_sqlite, sqlite_engine
 
@@ -25,6 +26,8 @@ __all__ = [
     "enqueue_many",
     "install",
     "prepare_sqlite",
+    "publish",
+    "publish_many",
     "sqlite_engine",
 ]
 

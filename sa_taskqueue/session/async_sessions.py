@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, overload
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ParamSpec, cast, overload
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -12,12 +13,16 @@ from sa_taskqueue.session.bulk import Arguments
 from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from as _enqueue_from
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
+from sa_taskqueue.session.methods import publish as _publish
+from sa_taskqueue.session.methods import publish_many as _publish_many
+from sa_taskqueue.session.publishing import Fields
 from sa_taskqueue.session.sessions import TaskSession
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.session.by_statement import AnyTask, Counted, Returning, Ts
 
 P = ParamSpec("P")
@@ -34,7 +39,7 @@ class AsyncTaskSession(AsyncSession):
 
     async def enqueue_many(
         self, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
-    ) -> list[uuid.UUID]:
+    ) -> list[UUID]:
         """Store many tasks in this transaction; see `sa_taskqueue.enqueue_many`."""
         return await _enqueue_many(self, task, arguments)
 
@@ -47,3 +52,32 @@ class AsyncTaskSession(AsyncSession):
     async def enqueue_from(self, statement: Any, task: AnyTask, /, **arguments: Any) -> Any:
         """Make a change and store a task for each row it touches; see `sa_taskqueue.enqueue_from`."""
         return await _enqueue_from(self, statement, task, **arguments)
+
+    def publish(
+        self,
+        topic: str,
+        payload: object,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        type: str | None = None,  # noqa: A002 - it is the column's name
+        run_after: datetime | timedelta | None = None,
+        ordered: bool = True,
+        id: UUID | None = None,  # noqa: A002 - it is the column's name
+    ) -> Any:
+        """Store a message in this transaction; nothing to await; see `sa_taskqueue.publish`."""
+        return _publish(
+            self,
+            topic,
+            payload,
+            key=key,
+            headers=headers,
+            type=type,
+            run_after=run_after,
+            ordered=ordered,
+            id=id,
+        )
+
+    async def publish_many(self, messages: Iterable[Fields | NewMessage], /) -> list[UUID]:
+        """Store many messages in this transaction; see `sa_taskqueue.publish_many`."""
+        return await cast("Awaitable[list[UUID]]", _publish_many(self, messages))

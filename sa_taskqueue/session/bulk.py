@@ -11,7 +11,7 @@ from sa_taskqueue.exceptions import InvalidArguments
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed
-from sa_taskqueue.session.pending import boundary, unit_of_work
+from sa_taskqueue.session.pending import boundary, tasks_of, unit_of_work
 from sa_taskqueue.session.targets import AnySession, AsyncTarget, SyncTarget, async_session, is_async, sync_session
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.inserts import insert_many
@@ -79,12 +79,12 @@ def write_many(
     queue = task.task_queue
     session.flush()
     work = unit_of_work(session)
-    refuse_unsafe_once(session, work, queue)
+    refuse_unsafe_once(session, work, tasks_of(queue))
     connection = session.connection(bind_arguments={"mapper": queue.model})
     with named_errors(queue.table, connection.engine):
         ids = insert_many(connection, queue.table, tasks)
     current = boundary(session)
     if current is not None:
-        work.pending(current).unflushed.update((queue, new.queue) for new in tasks)
+        work.pending(current).unflushed.update((tasks_of(queue), new.queue) for new in tasks)
         arm_flushed(session, work)
     return ids

@@ -16,7 +16,7 @@ from sa_taskqueue.session.columns import ColumnArguments
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed
-from sa_taskqueue.session.pending import boundary, unit_of_work
+from sa_taskqueue.session.pending import boundary, tasks_of, unit_of_work
 from sa_taskqueue.session.statements import Support, check_statement, not_null_by
 from sa_taskqueue.session.targets import AnySession, AsyncTarget, SyncTarget, async_session, is_async, sync_session
 from sa_taskqueue.states import Status
@@ -100,7 +100,7 @@ def write_from(session: Session, statement: Any, task: AnyTask, arguments: dict[
     refuse_ended(session, task.name)
     refuse_other_database(session, queue, statement)
     hook(session)
-    refuse_unsafe_once(session, unit_of_work(session), queue)
+    refuse_unsafe_once(session, unit_of_work(session), tasks_of(queue))
     # Of the connection, because only there the server's version is known.
     dialect = session.connection(bind_arguments={"mapper": queue.model}).dialect
     support = Support("enqueue_from", dialect)
@@ -175,7 +175,7 @@ def wake(session: Session, queue: TaskQueue, name: str) -> None:
     """Arm the wake-up of a queue that has got tasks."""
     current, work = boundary(session), unit_of_work(session)
     if current is not None:
-        work.pending(current).unflushed.add((queue, name))
+        work.pending(current).unflushed.add((tasks_of(queue), name))
         arm_flushed(session, work)
 
 

@@ -11,7 +11,15 @@ from sa_taskqueue.exceptions import InvalidSetting, NoTransaction, TransactionEn
 from sa_taskqueue.session.hooks import hook, is_hooked, refuse_unsafe_once
 from sa_taskqueue.session.keyed import insert_keyed, is_idle
 from sa_taskqueue.session.outermost import arm_flushed
-from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary, enclosing, unit_of_work
+from sa_taskqueue.session.pending import (
+    KeyedRow,
+    Pending,
+    UnitOfWork,
+    boundary,
+    enclosing,
+    tasks_of,
+    unit_of_work,
+)
 from sa_taskqueue.session.rows import new_row
 from sa_taskqueue.session.targets import AnySession, sync_session
 
@@ -44,20 +52,20 @@ def enqueue_new(session: Session, queue: TaskQueue, task: NewTask) -> Any:
     hook_before_flush(session)
     row = new_row(session, queue, task)
     work = unit_of_work(session)
-    missed = work.collected and _flushing(session)
+    missed = work.collected and is_flushing(session)
     if missed:
-        refuse_unsafe_once(session, work, queue)
+        refuse_unsafe_once(session, work, tasks_of(queue))
     if task.unique_hash is not None:
         _add_keyed(session, work, KeyedRow(row, task, queue), missed)
     else:
         session.add(row)
-        _owed(session, work).unflushed.add((queue, task.queue))
+        owed_now(session, work).unflushed.add((tasks_of(queue), task.queue))
     return row
 
 
 def hook_before_flush(session: Session) -> None:
     """Listen to a session met for the first time, which SQLAlchemy cannot do while it calls the event's listeners."""
-    if not is_hooked(session) and _flushing(session):
+    if not is_hooked(session) and is_flushing(session):
         allowed = "a TaskSession, or from a factory given to install(), when it first meets a task in a flush event"
         raise InvalidSetting(setting="session", value=session, allowed=allowed)
     hook(session)
@@ -80,22 +88,23 @@ def _add_keyed(session: Session, work: UnitOfWork, keyed: KeyedRow, missed: bool
     """
     if not missed:
         session.add(keyed.row)
-        _owed(session, work).keyed.append(keyed)
+        owed_now(session, work).keyed.append(keyed)
         return
     keyed.collected = True
-    _owed(session, work).keyed.append(keyed)
+    owed_now(session, work).keyed.append(keyed)
     if is_idle(session):
         insert_keyed(session, work)  # this flush has nothing else to do and would not come to after_flush
         arm_flushed(session, work)
 
 
-def _owed(session: Session, work: UnitOfWork) -> Pending:
+def owed_now(session: Session, work: UnitOfWork) -> Pending:
+    """Return the `Pending` of the boundary that a row added now belongs to."""
     current = boundary(session) or session.begin()
     if current.nested and not current.is_active:
         current = enclosing(current)  # the after_commit of a savepoint: its row goes with the enclosing transaction
     return work.pending(current)
 
 
-def _flushing(session: Session) -> bool:
+def is_flushing(session: Session) -> bool:
     """Tell whether a flush is running; SQLAlchemy has no public word for it (a test pins this one)."""
     return bool(session._flushing)  # noqa: SLF001

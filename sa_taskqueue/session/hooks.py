@@ -12,13 +12,12 @@ from sa_taskqueue.session import outermost
 from sa_taskqueue.session.autocommit import refuse_unsafe
 from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
 from sa_taskqueue.session.naming import name_errors
-from sa_taskqueue.session.pending import UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
+from sa_taskqueue.session.ordering import number_messages
+from sa_taskqueue.session.pending import Place, UnitOfWork, boundary, enclosing, open_unit_of_work, unit_of_work
 from sa_taskqueue.store.errors import raise_named
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import SessionTransaction
-
-    from sa_taskqueue.queue import TaskQueue
 
 _MARK = "_sa_taskqueue_hooked"
 
@@ -38,14 +37,14 @@ def is_hooked(target: type[Session] | Session) -> bool:
     return getattr(target, _MARK, False)
 
 
-def refuse_unsafe_once(session: Session, work: UnitOfWork, queue: TaskQueue) -> None:
-    """Check the connection of a queue's table the first time it is met in a transaction, and in a savepoint."""
+def refuse_unsafe_once(session: Session, work: UnitOfWork, place: Place) -> None:
+    """Check the connection of a table the first time it is met in a transaction, and in a savepoint."""
     try:
-        connection = session.connection(bind_arguments={"mapper": queue.model})
+        connection = session.connection(bind_arguments={"mapper": place.model})
     except DBAPIError as error:  # a BEGIN IMMEDIATE of SQLite: busy, or read-only
-        raise_named(error, queue.table, session.get_bind(queue.model).engine)
+        raise_named(error, place.table, session.get_bind(place.model).engine)
         raise
-    work.connections[queue] = connection
+    work.connections[place] = connection
     met = connection, connection.in_nested_transaction()
     if met not in work.checked:
         refuse_unsafe(connection)
@@ -54,8 +53,8 @@ def refuse_unsafe_once(session: Session, work: UnitOfWork, queue: TaskQueue) -> 
 
 def _before_flush(session: Session, _context: object, _objects: object) -> None:
     work = unit_of_work(session)  # also without a task: a later listener may enqueue one in this flush
-    for queue in work.unflushed_queues():
-        refuse_unsafe_once(session, work, queue)
+    for place in work.unflushed_places():
+        refuse_unsafe_once(session, work, place)
     if collect_keyed(session, work) and is_idle(session):
         insert_keyed(session, work)  # nothing else to flush: SQLAlchemy would not call after_flush
         outermost.arm_flushed(session, work)
@@ -68,6 +67,12 @@ def _after_flush(session: Session, _context: object) -> None:
         work.collected = False
         insert_keyed(session, work)
         outermost.arm_flushed(session, work)
+
+
+def _before_commit(session: Session) -> None:
+    work = open_unit_of_work(session)
+    if work is not None and not session.in_nested_transaction():
+        number_messages(session, work)
 
 
 def _after_commit(session: Session) -> None:
@@ -112,6 +117,7 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
 _LISTENERS: dict[str, Any] = {
     "before_flush": _before_flush,
     "after_flush": _after_flush,
+    "before_commit": _before_commit,
     "after_commit": _after_commit,
     "after_rollback": _after_rollback,
     "after_transaction_end": _after_transaction_end,

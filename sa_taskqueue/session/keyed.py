@@ -12,7 +12,7 @@ from sqlalchemy import inspect
 from sqlalchemy.orm import make_transient, make_transient_to_detached, object_mapper
 
 from sa_taskqueue.session.parents import leave_parents, return_to_parents, show_to_parents
-from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary
+from sa_taskqueue.session.pending import KeyedRow, Pending, UnitOfWork, boundary, tasks_of
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.unique import Answer, insert_unique
 
@@ -101,7 +101,7 @@ def _insert(session: Session, work: UnitOfWork, owed: Pending, keyed: KeyedRow) 
     with named_errors(keyed.queue.table, connection.engine):
         holder, answer = insert_unique(connection, keyed.queue.table, keyed.task, _values(keyed.row))
     if answer is not Answer.DUPLICATE:
-        owed.unflushed.add((keyed.queue, keyed.task.queue))
+        owed.unflushed.add((tasks_of(keyed.queue), keyed.task.queue))
     if answer is not Answer.INSERTED:
         inspect(keyed.row).info[_DUPLICATE_OF] = holder
         work.duplicates.append(keyed.row)

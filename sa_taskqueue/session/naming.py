@@ -37,6 +37,6 @@ def _raise_named(session: Session, error: DBAPIError) -> None:
     work = open_unit_of_work(session)
     if work is None:
         return
-    for queue, connection in work.connections.items():
-        if writes_to(error, queue.table, connection.dialect):
-            raise_named(error, queue.table, connection.engine)
+    for place, connection in work.connections.items():
+        if writes_to(error, place.table, connection.dialect):
+            raise_named(error, place.table, connection.engine)

@@ -31,13 +31,13 @@ def arm_flushed(session: Session, work: UnitOfWork) -> None:
     if owed is None or not owed.unflushed:
         return
     flushed, owed.unflushed = owed.unflushed, set()
-    for queue in {queue for queue, _ in flushed}:
-        connection = work.connections[queue]
-        new = {wake_up for wake_up in flushed if wake_up[0] is queue} - owed.armed.get(connection, set())
+    for place in {place for place, _ in flushed}:
+        connection = work.connections[place]
+        new = {wake_up for wake_up in flushed if wake_up[0] == place} - owed.armed.get(connection, set())
         owed.arm(connection, new)
-        if new and queue.notify and not session.twophase:
+        if new and place.queue.notify and not session.twophase:
             names = {name for _, name in new}
-            notify(session.connection(bind_arguments={"mapper": queue.model}), queue.table, names)
+            notify(session.connection(bind_arguments={"mapper": place.model}), place.table, names)
 
 
 def wake(owed: Pending) -> None:
@@ -65,5 +65,5 @@ def forget_after_owner(connection: Connection) -> None:
 
 
 def _send(connection: Connection, wake_ups: set[WakeUp]) -> None:
-    for queue, name in wake_ups:
-        wakeups.notify(connection.engine.url, queue.table, name)
+    for place, name in wake_ups:
+        wakeups.notify(connection.engine.url, place.table, name)

@@ -8,17 +8,45 @@ back is forgotten.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from uuid import UUID
+
+    from sqlalchemy import Connection, Table
     from sqlalchemy.orm import Session, SessionTransaction
 
     from sa_taskqueue.definitions import NewTask
     from sa_taskqueue.queue import TaskQueue
 
-WakeUp = tuple["TaskQueue", str]
-"""A task queue, and the name of the queue in its table that received work."""
+
+class Place(NamedTuple):
+    """A table that a session writes to for the library: a queue's tasks or its outbox."""
+
+    queue: TaskQueue
+    model: type[Any]
+
+    @property
+    def table(self) -> Table:
+        """The table itself."""
+        return self.queue.table if self.model is self.queue.model else self.queue.outbox_table
+
+
+WakeUp = tuple[Place, str]
+"""A table, and the name of the queue in it that received work."""
+
+MESSAGES = "messages"
+"""What an outbox has in place of the name of a queue."""
+
+
+def tasks_of(queue: TaskQueue) -> Place:
+    """The queue's table of tasks."""
+    return Place(queue, queue.model)
+
+
+def outbox_of(queue: TaskQueue) -> Place:
+    """The queue's table of messages, known to exist."""
+    return Place(queue, cast("type[Any]", queue.outbox))
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +64,15 @@ class KeyedRow:
 
 
 @dataclass(slots=True, eq=False)
+class OrderedMessage:
+    """A message that gets its number before the commit; `row` is None where no object was made for it."""
+
+    queue: TaskQueue
+    id: UUID
+    row: Any = None
+
+
+@dataclass(slots=True, eq=False)
 class Pending:
     """What one boundary owes."""
 
@@ -43,6 +80,7 @@ class Pending:
     armed: dict[Connection, set[WakeUp]] = field(default_factory=dict)
     keyed: list[KeyedRow] = field(default_factory=list)
     inserted: list[Any] = field(default_factory=list)
+    ordered: list[OrderedMessage] = field(default_factory=list)
     committed: bool = False
 
     def arm(self, connection: Connection, wake_ups: set[WakeUp]) -> None:
@@ -56,6 +94,7 @@ class Pending:
             self.arm(connection, wake_ups)
         self.keyed += inner.keyed
         self.inserted += inner.inserted
+        self.ordered += inner.ordered
 
 
 @dataclass(slots=True, eq=False)
@@ -65,8 +104,8 @@ class UnitOfWork:
     KEY: ClassVar[str] = "sa_taskqueue"
 
     boundaries: dict[SessionTransaction, Pending] = field(default_factory=dict)
-    connections: dict[TaskQueue, Connection] = field(default_factory=dict)
-    """To which connection each queue's table was flushed. Never written through: a savepoint may be due on it."""
+    connections: dict[Place, Connection] = field(default_factory=dict)
+    """To which connection each table was flushed. Never written through: a savepoint may be due on it."""
 
     checked: set[tuple[Connection, bool]] = field(default_factory=set)
     duplicates: list[Any] = field(default_factory=list)
@@ -82,12 +121,12 @@ class UnitOfWork:
             found = self.boundaries[transaction] = Pending()
         return found
 
-    def unflushed_queues(self) -> set[TaskQueue]:
-        """Return the task queues with rows that are not flushed yet."""
+    def unflushed_places(self) -> set[Place]:
+        """Return the tables with rows that are not flushed yet."""
         return {
-            queue
+            place
             for owed in self.boundaries.values()
-            for queue in (*(queue for queue, _ in owed.unflushed), *(keyed.queue for keyed in owed.keyed))
+            for place in (*(place for place, _ in owed.unflushed), *(tasks_of(keyed.queue) for keyed in owed.keyed))
         }
 
 

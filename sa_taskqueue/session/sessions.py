@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, overload
+from uuid import UUID
 
 from sqlalchemy.orm import Session
 
@@ -13,11 +14,15 @@ from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from as _enqueue_from
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
 from sa_taskqueue.session.hooks import hook
+from sa_taskqueue.session.methods import publish as _publish
+from sa_taskqueue.session.methods import publish_many as _publish_many
+from sa_taskqueue.session.publishing import Fields
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
+    from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.session.by_statement import AnyTask, Counted, Returning, Ts
 
 P = ParamSpec("P")
@@ -37,7 +42,7 @@ class TaskSessionMixin:
 
     def enqueue_many(
         self, task: TaskDefinition[Any, Any] | BoundTask[Any, Any], arguments: Iterable[Arguments | NewTask], /
-    ) -> list[uuid.UUID]:
+    ) -> list[UUID]:
         """Store many tasks in this transaction; see `sa_taskqueue.enqueue_many`."""
         return _enqueue_many(self, task, arguments)  # type: ignore[call-overload, no-any-return]
 
@@ -49,6 +54,35 @@ class TaskSessionMixin:
         """Make a change and store a task for each row it touches; see `sa_taskqueue.enqueue_from`."""
         return _enqueue_from(self, statement, task, **arguments)  # type: ignore[call-overload]
 
+    def publish(
+        self,
+        topic: str,
+        payload: object,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        type: str | None = None,  # noqa: A002 - it is the column's name
+        run_after: datetime | timedelta | None = None,
+        ordered: bool = True,
+        id: UUID | None = None,  # noqa: A002 - it is the column's name
+    ) -> Any:
+        """Store a message in this transaction; see `sa_taskqueue.publish`."""
+        return _publish(
+            self,  # type: ignore[arg-type]
+            topic,
+            payload,
+            key=key,
+            headers=headers,
+            type=type,
+            run_after=run_after,
+            ordered=ordered,
+            id=id,
+        )
+
+    def publish_many(self, messages: Iterable[Fields | NewMessage], /) -> list[UUID]:
+        """Store many messages in this transaction; see `sa_taskqueue.publish_many`."""
+        return _publish_many(self, messages)  # type: ignore[arg-type, return-value]
+
 
 class TaskSession(TaskSessionMixin, Session):
-    """SQLAlchemy's Session with `enqueue`: `sessionmaker(engine, class_=TaskSession)`."""
+    """SQLAlchemy's Session with `enqueue` and `publish`: `sessionmaker(engine, class_=TaskSession)`."""

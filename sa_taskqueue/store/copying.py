@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Table, select
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.registry import adapter_for
-from sa_taskqueue.models.columns import COLUMNS
 
 COPY_THRESHOLD = 50
 """Rows. Measured 2026-11-30 on PostgreSQL 15 with psycopg: 20 rows 0.76 ms by COPY and 0.81 by INSERT, 50 rows 0.98 and
@@ -31,11 +30,11 @@ _FEW = 10
 Row = dict[str, Any]
 
 
-def takes_copy(connection: Connection, table: Table) -> bool:
-    """Whether server and driver (psycopg) have COPY, and no column of the user's has a default made in Python."""
+def takes_copy(connection: Connection, table: Table, columns: Container[str]) -> bool:
+    """Whether server and driver (psycopg) have COPY, and no column beside ours has a default made in Python."""
     if not adapter_for(connection.dialect).copies:
         return False
-    if any(column.default is not None for column in table.c if column.key not in COLUMNS):
+    if any(column.default is not None for column in table.c if column.key not in columns):
         return False
     cursor = getattr(connection.connection.driver_connection, "cursor_factory", None)
     return hasattr(cursor, "copy")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Table, insert
 
+from sa_taskqueue.models.columns import COLUMNS
 from sa_taskqueue.store.copying import COPY_THRESHOLD, copy_rows, takes_copy
 from sa_taskqueue.store.new_rows import NewTask, each_row, row_values
 from sa_taskqueue.store.unique import insert_all_unique
@@ -26,7 +27,7 @@ def insert_many(connection: Connection, table: Table, tasks: Sequence[NewTask]) 
 
 
 def _insert_plain(connection: Connection, table: Table, tasks: Sequence[NewTask]) -> None:
-    if len(tasks) >= COPY_THRESHOLD and takes_copy(connection, table):
+    if len(tasks) >= COPY_THRESHOLD and takes_copy(connection, table, COLUMNS):
         copy_rows(connection, table, each_row(connection, tasks))
     else:
         connection.execute(insert(table), row_values(connection, tasks))

@@ -21,6 +21,7 @@ from sa_taskqueue.exceptions import CommitUnknown, IsolationRefused, LeaseLost
 from sa_taskqueue.runtime.commit import undo
 from sa_taskqueue.runtime.links import drop, opened
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
+from sa_taskqueue.session.queues import INFO
 from sa_taskqueue.session.sessions import TaskSession
 from sa_taskqueue.worker.faults import point
 
@@ -175,16 +176,20 @@ class WorkUnit:
     def session(self) -> WorkSession:
         """The session for a sync handler."""
         if self._session is None:
-            self._session = WorkSession(unit=self)
+            self._session = WorkSession(unit=self, info=self._info())
         return self._session
 
     def async_session(self) -> Any:
         """The AsyncSession for an async handler; the same WorkSession is inside it."""
         from sa_taskqueue.session.async_sessions import AsyncTaskSession
 
-        session = AsyncTaskSession(sync_session_class=WorkSession, unit=self)
+        session = AsyncTaskSession(sync_session_class=WorkSession, unit=self, info=self._info())
         self._session = session.sync_session  # type: ignore[assignment]
         return session
+
+    def _info(self) -> dict[str, Any]:
+        definition = self._task.definition
+        return {} if definition is None else {INFO: definition.task_queue}
 
     def connection(self) -> Connection:
         """The connection, in its transaction; taken at the first call."""

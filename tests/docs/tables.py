@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,7 +17,7 @@ from sa_taskqueue.adapters.postgresql import PostgreSQL
 from sa_taskqueue.adapters.sqlite import SQLite
 from sa_taskqueue.cli import main
 from sa_taskqueue.reservation import STRATEGIES
-from sa_taskqueue.states import TRANSITIONS, Status
+from sa_taskqueue.states import KEY_TRANSITIONS, MESSAGE_TRANSITIONS, TRANSITIONS
 from tests.docs.pages import pages
 
 _MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -33,11 +34,23 @@ def errors() -> str:
 
 
 def transitions() -> str:
+    return _moves(TRANSITIONS)
+
+
+def _moves(transitions: Mapping[Any, frozenset[Any]]) -> str:
     rows = [
-        f"| `{old}` | {', '.join(f'`{new}`' for new in Status if new in TRANSITIONS[old]) or 'none'} |"
-        for old in Status
+        f"| `{old}` | {', '.join(f'`{new}`' for new in type(old) if new in transitions[old]) or 'none'} |"
+        for old in transitions
     ]
     return "\n".join(["| from | to |", "|---|---|", *rows])
+
+
+def message_transitions() -> str:
+    return _moves(MESSAGE_TRANSITIONS)
+
+
+def key_transitions() -> str:
+    return _moves(KEY_TRANSITIONS)
 
 
 def commands() -> str:
@@ -76,6 +89,8 @@ def reservations() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "errors": errors,
+    "key_transitions": key_transitions,
+    "message_transitions": message_transitions,
     "reservations": reservations,
     "transitions": transitions,
 }

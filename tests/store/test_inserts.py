@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from sa_taskqueue.models import QueueMixin
+from sa_taskqueue.models.columns import COLUMNS
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.copying import COPY_THRESHOLD, takes_copy
 from sa_taskqueue.store.inserts import insert_many
@@ -147,5 +148,5 @@ def test_copy_goes_to_the_schema_the_connection_translates_to(engine: Engine, ta
 @pytest.mark.servers("postgresql", "postgresql18")
 def test_psycopg_copies(engine: Engine, tasks: Table) -> None:
     with engine.connect() as connection:
-        assert takes_copy(connection, tasks) == (engine.dialect.driver == "psycopg")
-        assert not takes_copy(connection, DefaultTask.__table__)  # type: ignore[arg-type]
+        assert takes_copy(connection, tasks, COLUMNS) == (engine.dialect.driver == "psycopg")
+        assert not takes_copy(connection, DefaultTask.__table__, COLUMNS)  # type: ignore[arg-type]

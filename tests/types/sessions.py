@@ -9,8 +9,8 @@ from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from sa_taskqueue import AsyncTaskSession, TaskSession, enqueue, enqueue_from, enqueue_many
-from tests.types.tasks import async_bare, bare, with_context
+from sa_taskqueue import AsyncTaskSession, TaskSession, enqueue, enqueue_from, enqueue_many, publish, publish_many
+from tests.types.tasks import async_bare, bare, queue, with_context
 
 
 class Base(DeclarativeBase): ...
@@ -50,6 +50,10 @@ def sync_sessions(session: TaskSession, plain: Session) -> None:
     session.enqueue(bare.using(run_after=timedelta(hours=1)), 1)
     enqueue(plain, async_bare, 1)
     ids: list[UUID] = session.enqueue_many(bare, [{"order_id": 1}, bare.new(2)])
+    session.publish("orders.completed", {"order_id": 1}, key="1", type="OrderCompleted", ordered=False)
+    ids = session.publish_many([{"topic": "t", "payload": 1}, queue.message("t", [1])])
+    ids = publish_many(plain, queue, [{"topic": "t", "payload": 1}])
+    publish(plain, queue, "t", None, run_after=timedelta(hours=1), headers={"a": "b"})
     assert ids
 
 
@@ -60,6 +64,9 @@ def wrong_in_sync_sessions(session: TaskSession, plain: Session) -> None:
     session.enqueue(bare.using(priority=1), ordre_id=1)  # type: ignore[call-arg]
     enqueue(plain, async_bare, "1")  # type: ignore[arg-type]
     enqueue(plain, lambda: None)  # type: ignore[arg-type]
+    session.publish("t")  # type: ignore[call-arg]
+    session.publish("t", 1, key=7)  # type: ignore[arg-type]
+    publish(plain, "t", 1)  # type: ignore[arg-type, call-arg]
 
 
 async def async_sessions(session: AsyncTaskSession, plain: AsyncSession) -> None:
@@ -68,4 +75,7 @@ async def async_sessions(session: AsyncTaskSession, plain: AsyncSession) -> None
     enqueue(plain, bare, 1)
     ids: list[UUID] = await session.enqueue_many(bare, [{"order_id": 1}])
     ids = await enqueue_many(plain, bare, [bare.new(1)])
+    session.publish("t", 1, key="1")
+    ids = await session.publish_many([{"topic": "t", "payload": 1}])
+    ids = await publish_many(plain, queue, [queue.message("t", 1)])
     assert ids

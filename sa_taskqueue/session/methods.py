@@ -1,0 +1,29 @@
+"""What sessions of each kind have as methods: the functions of the same names, without the queue as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from sa_taskqueue.session import publishing
+from sa_taskqueue.session.queues import queue_of
+from sa_taskqueue.session.targets import AnySession, sync_session
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from sa_taskqueue.messages import NewMessage
+
+
+def publish(session: AnySession, topic: str, payload: object, **options: Any) -> Any:
+    """Store a message in the session's transaction; see `sa_taskqueue.publish`."""
+    queue = queue_of(sync_session(session), "outbox", "publish(session, queue, ...)")
+    return publishing.publish(session, queue, topic, payload, **options)
+
+
+def publish_many(
+    session: AnySession, messages: Iterable[publishing.Fields | NewMessage], /
+) -> list[UUID] | Awaitable[list[UUID]]:
+    """Store many messages in the session's transaction; see `sa_taskqueue.publish_many`."""
+    queue = queue_of(sync_session(session), "outbox", "publish_many(session, queue, ...)")
+    return publishing.publish_many(session, queue, messages)
