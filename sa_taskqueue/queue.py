@@ -16,6 +16,7 @@ from sqlalchemy import orm
 from sqlalchemy.exc import ArgumentError, InvalidRequestError
 
 from sa_taskqueue import codec, messages, validation
+from sa_taskqueue.changes import ANY, By, Change, Reaction, on_change
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
 from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, MissingTable, UnknownTask
@@ -27,6 +28,7 @@ from sa_taskqueue.models.outbox import OUTBOX_COLUMNS
 from sa_taskqueue.models.outbox_key import OUTBOX_KEY_COLUMNS
 from sa_taskqueue.retry import RetryPolicy, exponential
 from sa_taskqueue.states import TERMINAL, Status
+from sa_taskqueue.triggers import Triggers
 
 __all__ = ["DEFAULT_RETENTION", "BoundTask", "NewTask", "TaskDefinition", "TaskQueue"]
 
@@ -110,6 +112,7 @@ class TaskQueue:
         self.source = validation.check_source(source)
         if outbox is not None or inbox is not None:
             _with_messages.add(self)
+        self.trigger_reactions: list[Reaction] = []
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 
@@ -242,6 +245,31 @@ class TaskQueue:
             near = ", ".join(difflib.get_close_matches(str(name), self._handlers)) or "none"
             raise UnknownTask(name=name, near=near)
         return TaskDefinition(self, name, _handled_elsewhere, Settings(queue=queue))
+
+    def on_change(
+        self,
+        attribute: Any,
+        /,
+        *,
+        to: Any = ANY,
+        from_: Any = ANY,
+        when: Any = None,
+        by: By = "session",
+        name: str | None = None,
+    ) -> Change:
+        """Enqueue when a mapped attribute changes: ``on_change(Order.status, to="done").enqueue(task, id=Order.id)``.
+
+        ``to`` and ``from_`` are values, or sets of them. A new row counts as a change from None. ``when`` is a function
+        of the changed object. Seen are the flushes of sessions with `enqueue`; what an UPDATE statement changes is not.
+
+        With ``by="trigger"`` a trigger of the database does it instead, for all writers (`triggers`); ``when`` is a
+        condition over columns then, and ``name`` the trigger's.
+        """
+        return on_change(self, attribute, to=to, from_=from_, when=when, by=by, name=name)
+
+    def triggers(self) -> Triggers:
+        """The triggers of all that was registered with ``by="trigger"``, to be created by you."""
+        return Triggers(self.trigger_reactions)
 
     def prepare(self) -> None:
         """Work out all annotations now instead of at the first use; InvalidHandler names a wrong one."""

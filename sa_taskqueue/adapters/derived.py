@@ -117,7 +117,7 @@ def held_as(type_: TypeEngine[Any], dialect: Dialect) -> Held:
         return Held(kind, uuid_form=_uuid_form(type_, dialect))
     inner = _undecorated(type_)
     if kind is JsonKind.DECIMAL and isinstance(inner, Numeric):
-        return Held(kind, scale=inner._effective_decimal_return_scale)  # noqa: SLF001
+        return Held(kind, scale=inner._effective_decimal_return_scale or 0)  # noqa: SLF001
     return Held(kind)
 
 
@@ -189,6 +189,32 @@ def text_parameter(text: str) -> ColumnElement[str]:
     return bindparam(None, text, type_=Text())
 
 
+@dataclass(frozen=True, slots=True)
+class TriggerParts:
+    """What a trigger does, as SQL over the rows ``NEW`` and ``OLD``."""
+
+    name: str
+    table: str
+    schema: str
+    """With its dot, or empty."""
+    inserted: str | None
+    """When a new row counts as a change; None: never."""
+    updated: str
+    insert: str
+    """The INSERT, for a trigger that has the condition itself."""
+    insert_if_inserted: str
+    insert_if_updated: str
+    """The INSERT with the condition in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerSQL:
+    """The statements that make and drop a trigger."""
+
+    create: tuple[str, ...]
+    drop: tuple[str, ...]
+
+
 class Derivation:
     """Makes JSON text; the databases differ in how they write each kind of value."""
 
@@ -223,6 +249,10 @@ class Derivation:
                 return self.choice(column, held.choices)
             case JsonKind.JSON:
                 return self.document(column)
+
+    def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
+        """A trigger after INSERT, and one after UPDATE; None: not offered."""
+        return None
 
     def json_object(self, members: Sequence[Member]) -> ColumnElement[Any]:
         """The members as one JSON object, in the form of a JSON column."""

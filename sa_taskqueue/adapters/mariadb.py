@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sa_taskqueue.adapters.base import at_least
 from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.mysql import MySQL
 from sa_taskqueue.adapters.mysql_changes import key_table
@@ -18,7 +17,7 @@ class MariaDB(MySQL):
     name: ClassVar[str] = "mariadb"
 
     def derivation(self) -> Derivation | None:
-        return MySQLDerivation(random_bytes=at_least(self.version, 10, 10))
+        return MySQLDerivation(random_bytes=self.version is not None and self.version >= (10, 10))
 
     def key_table(self) -> KeyTableShape | None:
         return key_table(returns_inserted=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import CHAR, ColumnElement, Integer, LargeBinary, Text, cast, func, literal_column
 
-from sa_taskqueue.adapters.derived import Derivation, UuidForm, text_literal
+from sa_taskqueue.adapters.derived import Derivation, TriggerParts, TriggerSQL, UuidForm, text_literal
 
 _MILLISECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
 """Not UNIX_TIMESTAMP, which is in doubt for an hour a year in most time zones."""
@@ -43,6 +43,18 @@ class MySQLDerivation(Derivation):
             ),
             type_=LargeBinary(),
         )
+
+    def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
+        # One statement each, without BEGIN and END, so that no client has to be told of another delimiter.
+        bodies = {"insert": parts.inserted and parts.insert_if_inserted, "update": parts.insert_if_updated}
+        create = [
+            f"CREATE TRIGGER {parts.schema}{parts.name}_{event} AFTER {event.upper()} ON {parts.table}\n"
+            f"FOR EACH ROW {body}"
+            for event, body in bodies.items()
+            if body
+        ]
+        drop = [f"DROP TRIGGER IF EXISTS {parts.schema}{parts.name}_{event}" for event in bodies]
+        return TriggerSQL(tuple(create), tuple(drop))
 
     def joined(self, *parts: ColumnElement[str]) -> ColumnElement[str]:
         return func.concat(*parts, type_=Text())

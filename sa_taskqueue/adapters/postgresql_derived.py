@@ -24,7 +24,17 @@ from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.types import TypeEngine
 
 from sa_taskqueue.adapters.base import at_least
-from sa_taskqueue.adapters.derived import Derivation, Held, JsonKind, Member, UuidForm, text_literal, text_parameter
+from sa_taskqueue.adapters.derived import (
+    Derivation,
+    Held,
+    JsonKind,
+    Member,
+    TriggerParts,
+    TriggerSQL,
+    UuidForm,
+    text_literal,
+    text_parameter,
+)
 from sa_taskqueue.adapters.types import JsonbText
 
 _NEW_ID = (
@@ -51,10 +61,26 @@ class PostgreSQLDerivation(Derivation):
         self._version = version
 
     def new_id(self) -> ColumnElement[Any]:
-        if at_least(self._version, 18):
+        if self._version is not None and self._version >= (18,):  # a migration may be written without a server
             return func.uuidv7(type_=UUID())
         random = _RANDOM if at_least(self._version, 13) else _HASHED
         return literal_column(_NEW_ID.format(random=random), UUID())
+
+    def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
+        function = f"{parts.schema}{parts.name}"
+        events = {"insert": parts.inserted, "update": parts.updated}
+        make = (
+            f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $sa_taskqueue$\n"
+            f"BEGIN\n{parts.insert};\nRETURN NULL;\nEND\n$sa_taskqueue$"
+        )
+        create = [
+            f"CREATE TRIGGER {parts.name}_{event} AFTER {event.upper()} ON {parts.table}\n"
+            f"FOR EACH ROW WHEN ({condition}) EXECUTE PROCEDURE {function}()"
+            for event, condition in events.items()
+            if condition is not None
+        ]
+        drop = [f"DROP TRIGGER IF EXISTS {parts.name}_{event} ON {parts.table}" for event in events]
+        return TriggerSQL((make, *create), (*drop, f"DROP FUNCTION IF EXISTS {function}()"))
 
     def json_object(self, members: Sequence[Member]) -> ColumnElement[Any]:
         made: ColumnElement[Any] | None = None

@@ -13,7 +13,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from sa_taskqueue.adapters.derived import Derivation, UuidForm, text_literal
+from sa_taskqueue.adapters.derived import Derivation, TriggerParts, TriggerSQL, UuidForm, text_literal
 
 _BYTES = bytes(range(256)).hex().upper()
 _VARIANTS = bytes(range(0x80, 0xC0)).hex().upper()
@@ -59,6 +59,18 @@ class SQLiteDerivation(Derivation):
 
     def new_id(self) -> ColumnElement[Any]:
         return literal_column(_NEW_ID, LargeBinary())
+
+    def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
+        events = {"insert": parts.inserted, "update": parts.updated}
+        create = [
+            f"CREATE TRIGGER {parts.schema}{parts.name}_{event} AFTER {event.upper()} ON {parts.table}\n"
+            f"FOR EACH ROW WHEN {condition}\nBEGIN\n{parts.insert};\nEND"
+            for event, condition in events.items()
+            if condition is not None
+        ]
+        return TriggerSQL(
+            tuple(create), tuple(f"DROP TRIGGER IF EXISTS {parts.schema}{parts.name}_{event}" for event in events)
+        )
 
     def joined(self, *parts: ColumnElement[str]) -> ColumnElement[str]:
         first, *rest = parts

@@ -10,9 +10,9 @@ from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.columns import ColumnArguments
 from sa_taskqueue.definitions import BoundTask, TaskDefinition
 from sa_taskqueue.exceptions import InvalidArguments, InvalidSetting
-from sa_taskqueue.session.columns import ColumnArguments
 from sa_taskqueue.session.enqueue import refuse_ended
 from sa_taskqueue.session.hooks import hook, refuse_unsafe_once
 from sa_taskqueue.session.outermost import arm_flushed

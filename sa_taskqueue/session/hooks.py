@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from sa_taskqueue.session import outermost
 from sa_taskqueue.session.autocommit import refuse_unsafe
+from sa_taskqueue.session.changes import note_old_values, write_reactions
 from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
 from sa_taskqueue.session.naming import name_errors
 from sa_taskqueue.session.ordering import number_messages
@@ -58,6 +59,7 @@ def _before_flush(session: Session, _context: object, _objects: object) -> None:
     if collect_keyed(session, work) and is_idle(session):
         insert_keyed(session, work)  # nothing else to flush: SQLAlchemy would not call after_flush
         outermost.arm_flushed(session, work)
+    note_old_values(session, work)
     work.collected = True
 
 
@@ -66,6 +68,7 @@ def _after_flush(session: Session, _context: object) -> None:
     if work is not None:
         work.collected = False
         insert_keyed(session, work)
+        write_reactions(session, work, refuse_unsafe_once)
         outermost.arm_flushed(session, work)
 
 

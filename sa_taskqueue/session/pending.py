@@ -111,6 +111,9 @@ class UnitOfWork:
     duplicates: list[Any] = field(default_factory=list)
     """Rows whose key was taken: a parent's collection may bring them into the session again."""
 
+    old_values: dict[tuple[Any, str], Any] = field(default_factory=dict)
+    """For the flush that goes on: what changed attributes with change events were, by object state and attribute."""
+
     collected: bool = False
     """True from our `before_flush` until the rows are written: a keyed row enqueued in between has missed it."""
 

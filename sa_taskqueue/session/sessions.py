@@ -47,7 +47,9 @@ class TaskSessionMixin:
         return _enqueue_many(self, task, arguments)  # type: ignore[call-overload, no-any-return]
 
     @overload
-    def enqueue_from(self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any) -> Sequence[Row[*Ts]]: ...
+    def enqueue_from(  # pyright: ignore[reportOverlappingOverload]  # with RETURNING it is of both kinds
+        self, statement: Returning[*Ts], task: AnyTask, /, **arguments: Any
+    ) -> Sequence[Row[*Ts]]: ...
     @overload
     def enqueue_from(self, statement: Counted, task: AnyTask, /, **arguments: Any) -> int: ...
     def enqueue_from(self, statement: Any, task: AnyTask, /, **arguments: Any) -> Any:

@@ -8,8 +8,8 @@ from sqlalchemy import Delete, Insert, Select, Table, Update, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from sa_taskqueue.adapters.registry import adapter_for
+from sa_taskqueue.columns import columns_not_null
 from sa_taskqueue.exceptions import InvalidSetting, UnsupportedStatement
-from sa_taskqueue.session.columns import columns_not_null
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

@@ -12,6 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from sa_taskqueue.session import TaskSession
 from tests.servers import Backend
+from tests.session import change_models, statement_models  # noqa: F401 - their tables
 from tests.session.models import Base, Job
 from tests.sqlite import sqlite_engine
 
