@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sa_taskqueue import codec, validation
+from sa_taskqueue import codec, telemetry, validation
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.ids import new_id
 from sa_taskqueue.models.keys import key_hash
@@ -56,6 +56,9 @@ def build(
     run_at, delay = validation.check_run_after(run_after)
     if id is not None and not isinstance(id, UUID):
         raise InvalidSetting(setting="id", value=id, allowed="a uuid.UUID")
+    carried = telemetry.carried()
+    if carried and (headers is None or isinstance(headers, Mapping)):
+        headers = {**carried, **(headers or {})}
     topic = validation.check_word("topic", topic, TOPIC_LIMIT)
     key = None if key is None else validation.check_message_text("key", key, KEY_LIMIT)
     return NewMessage(

@@ -35,6 +35,8 @@ __all__ = ["DEFAULT_RETENTION", "BoundTask", "NewTask", "TaskDefinition", "TaskQ
 P = ParamSpec("P")
 R = TypeVar("R")
 
+DEFAULT_INBOX_RETENTION = timedelta(days=14)
+
 _with_messages: WeakSet[TaskQueue] = WeakSet()
 
 DEFAULT_RETENTION: Mapping[Status, timedelta] = MappingProxyType(
@@ -70,7 +72,8 @@ class TaskQueue:
     ``crash_notes`` is a class with `CrashNoteMixin`, for reservation strategies that count crashes in it.
     ``reservations`` is a class mapped with `ReservationMixin`, for workers that use `ReservationTable`. ``outbox`` is
     one with `OutboxMixin` (or `DebeziumOutboxMixin`) for messages, ``outbox_keys`` one with `OutboxKeyMixin` for those
-    with a key, ``inbox`` one with `InboxMixin` for receiving each message once. ``source`` names this service in the
+    with a key, ``inbox`` one with `InboxMixin` for receiving each message once, of which rows are kept for
+    ``inbox_retention``: as long as a message may still be brought again. ``source`` names this service in the
     messages: a URI or a part of one.
     """
 
@@ -90,6 +93,7 @@ class TaskQueue:
         outbox: type[Any] | None = None,
         outbox_keys: type[Any] | None = None,
         inbox: type[Any] | None = None,
+        inbox_retention: timedelta = DEFAULT_INBOX_RETENTION,
         source: str = "sa_taskqueue",
     ) -> None:
         if not validation.whole_number(max_body) or max_body < 2:
@@ -109,6 +113,7 @@ class TaskQueue:
         self.outbox = outbox
         self.outbox_keys = outbox_keys
         self.inbox = inbox
+        self.inbox_retention = _checked_inbox_retention(inbox_retention)
         self.source = validation.check_source(source)
         if outbox is not None or inbox is not None:
             _with_messages.add(self)
@@ -182,6 +187,18 @@ class TaskQueue:
     def inbox_table(self) -> sa.Table:
         """The table of what was received; MissingTable where there is none."""
         return _side_table(self.inbox, "inbox", _INBOX, INBOX_COLUMNS)
+
+    @functools.cached_property
+    def tables(self) -> tuple[sa.Table, ...]:
+        """All tables of the library that the queue has, that of the tasks first."""
+        others = {
+            "outbox": self.outbox,
+            "outbox_keys": self.outbox_keys,
+            "inbox": self.inbox,
+            "crash_notes": self.crash_notes,
+            "reservations": self.reservations,
+        }
+        return (self.table, *(_table_of(model, name) for name, model in others.items() if model is not None))
 
     @functools.cached_property
     def for_debezium(self) -> bool:
@@ -325,6 +342,12 @@ def _handled_elsewhere(**arguments: Any) -> None:
 
 def _where(function: Callable[..., Any]) -> str:
     return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _checked_inbox_retention(kept: timedelta) -> timedelta:
+    if not isinstance(kept, timedelta) or kept <= timedelta(0):
+        raise InvalidSetting(setting="inbox_retention", value=kept, allowed="a timedelta of more than nothing")
+    return kept
 
 
 def _checked_retention(retention: Mapping[Status, timedelta]) -> dict[Status, timedelta]:

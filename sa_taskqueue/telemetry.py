@@ -7,7 +7,7 @@ A listener is called in the thread where the event happens and must return quick
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -75,6 +75,28 @@ class ConnectionLost(Event):
     """A held connection broke and is made anew."""
 
     lane: str
+
+
+Carrier = Callable[[], Mapping[str, str]]
+
+_carrier: Carrier | None = None
+
+
+def carry(carrier: Carrier | None) -> None:
+    """Give each message the headers that ``carrier`` returns when it is published: ``traceparent``, for instance."""
+    global _carrier  # noqa: PLW0603 - replaced whole
+    _carrier = carrier
+
+
+def carried() -> Mapping[str, str]:
+    """The headers for a message that is published now; none from a carrier that raises, which is logged."""
+    if _carrier is None:
+        return {}
+    try:
+        return _carrier()
+    except Exception:
+        logger.exception("the telemetry carrier failed")
+        return {}
 
 
 Listener = Callable[[Event], None]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Table
 
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.queue import TaskQueue
@@ -17,6 +17,7 @@ from sa_taskqueue.store import control as tasks
 from sa_taskqueue.store.control import ALL, REVIVABLE, WAITING, Choice, Retried, TaskRow
 from sa_taskqueue.store.drift import check_schema
 from sa_taskqueue.store.errors import named_errors
+from sa_taskqueue.store.inbox import prune_inbox
 from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.stats import QueueStatistics, statistics
 
@@ -91,7 +92,8 @@ class Control:
 
     async def check(self) -> Check:
         """Compare the database with the model; raises the error that names the first difference."""
-        await self._run(check_schema, self._table)
+        for table in self._queue.tables:
+            await self._run(check_schema, table)
         database = self._portal.sync_engine.url.render_as_string(hide_password=True)
         return Check(self._table.fullname, database, self._portal.adapter.name)
 
@@ -117,25 +119,28 @@ class Control:
     async def prune(self, statuses: Iterable[Status] = (), *, older_than: timedelta | None = None) -> int:
         """Delete tasks that ended longer ago than `older_than`, else than the queue's retention; how many.
 
-        No statuses: each terminal one.
+        No statuses: each terminal one, and what the inbox has kept for longer than its own retention.
         """
         deleted = 0
         for status in sorted(statuses or TERMINAL):
             if status not in TERMINAL:
                 raise InvalidSetting(setting="status", value=status, allowed="COMPLETED, FAILED or CANCELLED")
             kept = self._queue.retention[Status(status)] if older_than is None else older_than
-            deleted += await self._prune(Status(status), kept)
+            deleted += await self._prune(prune, self._table, Status(status), kept)
+        if not statuses and self._queue.inbox is not None:
+            kept = self._queue.inbox_retention if older_than is None else older_than
+            deleted += await self._prune(prune_inbox, self._queue.inbox_table, kept)
         return deleted
 
     async def _run(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         with named_errors(self._table, self._portal.sync_engine):
             return await self._open.run(operation, *args, **kwargs)
 
-    async def _prune(self, status: Status, older_than: timedelta) -> int:
+    async def _prune(self, batches: Callable[..., int], table: Table, *which: object) -> int:
         deleted = 0
         while True:
-            with named_errors(self._table, self._portal.sync_engine):
-                batch = await self._open.run_repeatable(prune, self._table, status, older_than, BATCH)
+            with named_errors(table, self._portal.sync_engine):
+                batch = await self._open.run_repeatable(batches, table, *which, BATCH)
             deleted += batch
             if batch < BATCH:
                 return deleted

@@ -51,6 +51,7 @@
      |    +-- StorageFull
      |    +-- CommitUnknown
      +-- LeaseLost                     another worker holds the task now
+     +-- MessageGap                    messages of its key are missing before it
      +-- UndecodableTask               the stored body does not fit the handler
 
 The docstring of a class is its message, filled with the keywords it is raised with; each keyword is
@@ -115,6 +116,7 @@ from sa_taskqueue.exceptions.invalid_tasks import (
 )
 from sa_taskqueue.exceptions.running import (
     LeaseLost,
+    MessageGap,
     UndecodableTask,
 )
 
@@ -147,6 +149,7 @@ __all__ = [
     "InvalidUniqueKey",
     "IsolationRefused",
     "LeaseLost",
+    "MessageGap",
     "MissingTable",
     "NaiveDatetime",
     "NarrowCharset",

@@ -17,6 +17,18 @@ class LeaseLost(TaskQueueError):
     epoch: int
 
 
+class MessageGap(TaskQueueError):
+    """The message {id} has the number {seq} of the key "{key}", but {last} was applied last: those between are still to
+    come. Do not acknowledge it, so that the broker brings it again; with gaps="accept" it is applied.
+    """
+
+    code = "message_gap"
+    id: str
+    key: str
+    seq: int
+    last: int
+
+
 class UndecodableTask(TaskQueueError):
     """The body does not fit the handler of {name}: {reason}. Correct the body or the handler, then retry the task."""
 

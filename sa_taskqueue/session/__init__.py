@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue.session.bulk import enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from
+from sa_taskqueue.session.consuming import once
 from sa_taskqueue.session.enqueue import enqueue
+from sa_taskqueue.session.inbox import first_time
 from sa_taskqueue.session.install import install
 from sa_taskqueue.session.keyed import duplicate_of
 from sa_taskqueue.session.publishing import publish, publish_many
@@ -24,7 +26,9 @@ __all__ = [
     "enqueue",
     "enqueue_from",
     "enqueue_many",
+    "first_time",
     "install",
+    "once",
     "prepare_sqlite",
     "publish",
     "publish_many",

@@ -13,6 +13,8 @@ from sa_taskqueue.session.bulk import Arguments
 from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from as _enqueue_from
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
+from sa_taskqueue.session.inbox import Gaps
+from sa_taskqueue.session.methods import first_time as _first_time
 from sa_taskqueue.session.methods import publish as _publish
 from sa_taskqueue.session.methods import publish_many as _publish_many
 from sa_taskqueue.session.publishing import Fields
@@ -81,3 +83,15 @@ class AsyncTaskSession(AsyncSession):
     async def publish_many(self, messages: Iterable[Fields | NewMessage], /) -> list[UUID]:
         """Store many messages in this transaction; see `sa_taskqueue.publish_many`."""
         return await cast("Awaitable[list[UUID]]", _publish_many(self, messages))
+
+    async def first_time(
+        self,
+        message_id: str | UUID,
+        *,
+        source: str = "",
+        key: str | None = None,
+        seq: int | None = None,
+        gaps: Gaps = "refuse",
+    ) -> bool:
+        """Tell whether this message is to be handled, and remember it; see `sa_taskqueue.first_time`."""
+        return await cast("Awaitable[bool]", _first_time(self, message_id, source=source, key=key, seq=seq, gaps=gaps))

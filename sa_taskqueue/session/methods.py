@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from sa_taskqueue.session import publishing
+from sa_taskqueue.session import inbox, publishing
 from sa_taskqueue.session.queues import queue_of
 from sa_taskqueue.session.targets import AnySession, sync_session
 
@@ -27,3 +27,9 @@ def publish_many(
     """Store many messages in the session's transaction; see `sa_taskqueue.publish_many`."""
     queue = queue_of(sync_session(session), "outbox", "publish_many(session, queue, ...)")
     return publishing.publish_many(session, queue, messages)
+
+
+def first_time(session: AnySession, message_id: str | UUID, **options: Any) -> bool | Awaitable[bool]:
+    """Tell whether a message is to be handled, and remember it; see `sa_taskqueue.first_time`."""
+    queue = queue_of(sync_session(session), "inbox", "first_time(session, queue, ...)")
+    return inbox.first_time(session, queue, message_id, **options)

@@ -21,15 +21,11 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A table that a session writes to for the library: a queue's tasks or its outbox."""
+    """A table that a session writes to for the library: a queue's tasks, its outbox or its inbox."""
 
     queue: TaskQueue
     model: type[Any]
-
-    @property
-    def table(self) -> Table:
-        """The table itself."""
-        return self.queue.table if self.model is self.queue.model else self.queue.outbox_table
+    table: Table
 
 
 WakeUp = tuple[Place, str]
@@ -41,12 +37,17 @@ MESSAGES = "messages"
 
 def tasks_of(queue: TaskQueue) -> Place:
     """The queue's table of tasks."""
-    return Place(queue, queue.model)
+    return Place(queue, queue.model, queue.table)
 
 
 def outbox_of(queue: TaskQueue) -> Place:
     """The queue's table of messages, known to exist."""
-    return Place(queue, cast("type[Any]", queue.outbox))
+    return Place(queue, cast("type[Any]", queue.outbox), queue.outbox_table)
+
+
+def inbox_of(queue: TaskQueue) -> Place:
+    """The queue's table of what was received, known to exist."""
+    return Place(queue, cast("type[Any]", queue.inbox), queue.inbox_table)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, cast, overload
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -14,6 +14,8 @@ from sa_taskqueue.session.bulk import enqueue_many as _enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from as _enqueue_from
 from sa_taskqueue.session.enqueue import enqueue as _enqueue
 from sa_taskqueue.session.hooks import hook
+from sa_taskqueue.session.inbox import Gaps
+from sa_taskqueue.session.methods import first_time as _first_time
 from sa_taskqueue.session.methods import publish as _publish
 from sa_taskqueue.session.methods import publish_many as _publish_many
 from sa_taskqueue.session.publishing import Fields
@@ -84,6 +86,18 @@ class TaskSessionMixin:
     def publish_many(self, messages: Iterable[Fields | NewMessage], /) -> list[UUID]:
         """Store many messages in this transaction; see `sa_taskqueue.publish_many`."""
         return _publish_many(self, messages)  # type: ignore[arg-type, return-value]
+
+    def first_time(
+        self,
+        message_id: str | UUID,
+        *,
+        source: str = "",
+        key: str | None = None,
+        seq: int | None = None,
+        gaps: Gaps = "refuse",
+    ) -> bool:
+        """Tell whether this message is to be handled, and remember it; see `sa_taskqueue.first_time`."""
+        return cast("bool", _first_time(self, message_id, source=source, key=key, seq=seq, gaps=gaps))  # type: ignore[arg-type]
 
 
 class TaskSession(TaskSessionMixin, Session):

@@ -11,6 +11,12 @@ from sqlalchemy.exc import NoSuchTableError
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import IndexMissing, NarrowCharset, SchemaMissing, SchemaOutdated
 from sa_taskqueue.models.columns import COLUMNS
+from sa_taskqueue.models.debezium import DEBEZIUM_COLUMNS
+from sa_taskqueue.models.inbox import INBOX_COLUMNS
+from sa_taskqueue.models.outbox import OUTBOX_COLUMNS
+from sa_taskqueue.models.outbox_key import OUTBOX_KEY_COLUMNS
+
+_OURS = {*COLUMNS, *OUTBOX_COLUMNS, *OUTBOX_KEY_COLUMNS, *INBOX_COLUMNS, *DEBEZIUM_COLUMNS}
 
 NOBODY = uuid.UUID(int=0)
 
@@ -54,7 +60,7 @@ def _check_charsets(connection: Connection, table: Table, schema: str | None) ->
     if narrow is None:
         return
     for column, charset in connection.execute(narrow):
-        if column in COLUMNS:
+        if column in _OURS:
             raise NarrowCharset(table=table.fullname, column=column, charset=charset)
 
 

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.states import Status
+from sa_taskqueue.store import prune_inbox
 from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.faults import point
 
@@ -45,7 +46,10 @@ TAKE_OVER_SPACING = 1.0
 
 
 class Maintenance:
-    """Runs on a lane of its own. `on_due` is called after tasks became free, so that the worker claims at once."""
+    """Runs on a lane of its own. `on_due` is called after tasks became free, so that the worker claims at once.
+
+    `inbox` is a table of what was received, and how long its rows are kept.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class Maintenance:
         max_crashes: int,
         retention: Mapping[Status, timedelta],
         on_due: Callable[[], None],
+        inbox: tuple[Table, timedelta] | None = None,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._lane = lane
@@ -64,6 +69,7 @@ class Maintenance:
         self._max_crashes = max_crashes
         self._retention = retention
         self._on_due = on_due
+        self._inbox = inbox
         self._uniform = uniform
         self._claim_was_empty = asyncio.Event()
         self._left_to_another = Backoff(SHORTEST_SLEEP, LONGEST_SLEEP)
@@ -108,22 +114,24 @@ class Maintenance:
                 return next_due
 
     async def prune(self) -> int:
-        """Delete finished tasks whose retention has passed; how many."""
+        """Delete finished tasks, and what the inbox keeps, whose retention has passed; how many."""
         total = 0
         for status, retention in self._retention.items():
-            total += await self._prune_status(status, retention)
+            pruned = await self._in_batches(self._store.prune, status, retention)
+            if pruned:
+                telemetry.emit(telemetry.TasksPruned(status, pruned))
+            total += pruned
+        if self._inbox is not None:
+            total += await self._in_batches(prune_inbox, *self._inbox)
         return total
 
-    async def _prune_status(self, status: Status, retention: timedelta) -> int:
+    async def _in_batches(self, prune: Callable[..., int], *which: object) -> int:
         total = 0
         while True:
-            pruned = await self._lane.run_repeatable(self._store.prune, status, retention, BATCH)
+            pruned = await self._lane.run_repeatable(prune, *which, BATCH)
             total += pruned
             if pruned < BATCH:
-                break
-        if total:
-            telemetry.emit(telemetry.TasksPruned(status, total))
-        return total
+                return total
 
     def _take_over_batch(self, connection: Connection) -> TakenOver:
         taken = self._store.take_over(connection, BATCH, max_crashes=self._max_crashes)

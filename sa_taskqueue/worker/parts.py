@@ -125,6 +125,7 @@ class Parts:
             max_crashes=self._settings.max_crashes,
             retention=self._queue.retention,
             on_due=self._callbacks.wake_all,
+            inbox=None if self._queue.inbox is None else (self._queue.inbox_table, self._queue.inbox_retention),
         )
 
     def _renewer(self, portal: Portal) -> Renewer:

@@ -9,7 +9,16 @@ from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from sa_taskqueue import AsyncTaskSession, TaskSession, enqueue, enqueue_from, enqueue_many, publish, publish_many
+from sa_taskqueue import (
+    AsyncTaskSession,
+    TaskSession,
+    enqueue,
+    enqueue_from,
+    enqueue_many,
+    first_time,
+    publish,
+    publish_many,
+)
 from tests.types.tasks import async_bare, bare, queue, with_context
 
 
@@ -53,6 +62,9 @@ def sync_sessions(session: TaskSession, plain: Session) -> None:
     session.publish("orders.completed", {"order_id": 1}, key="1", type="OrderCompleted", ordered=False)
     ids = session.publish_many([{"topic": "t", "payload": 1}, queue.message("t", [1])])
     ids = publish_many(plain, queue, [{"topic": "t", "payload": 1}])
+    new: bool = session.first_time("m", source="/s")
+    new = first_time(plain, queue, ids[0], key="k", seq=1)
+    assert new
     publish(plain, queue, "t", None, run_after=timedelta(hours=1), headers={"a": "b"})
     assert ids
 
@@ -78,4 +90,7 @@ async def async_sessions(session: AsyncTaskSession, plain: AsyncSession) -> None
     session.publish("t", 1, key="1")
     ids = await session.publish_many([{"topic": "t", "payload": 1}])
     ids = await publish_many(plain, queue, [queue.message("t", 1)])
+    new: bool = await session.first_time("m", key="k", seq=1, gaps="accept")
+    new = await first_time(plain, queue, "m")
+    assert new
     assert ids
