@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         f"(default: those of {', '.join(USUAL)} that are found); {' and '.join(PINNED)} run only where a URL names one",
     )
     group.addoption("--require-all-servers", action="store_true", help="a server that is absent ends the run at once")
+    group.addoption("--every-combination", action="store_true", help="the conformance suite with every driver, too")
     group.addoption("--no-skips", action="store_true", help="a skipped test counts as failed")
     group.addoption("--seed", type=int, help="seed of each test's random numbers (default: from the test's name)")
 
