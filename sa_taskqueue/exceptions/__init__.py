@@ -15,6 +15,8 @@
      |    +-- UnknownQueue
      |    +-- UnsupportedReservation
      |    +-- UnsupportedStatement
+     |    +-- UnknownPublisher
+     |    +-- MissingExtra
      +-- InvalidTask (ValueError)      this task cannot be stored; nothing was sent to the database
      |    +-- InvalidName
      |    +-- InvalidPriority
@@ -50,6 +52,7 @@
      |    +-- InsufficientPrivilege
      |    +-- StorageFull
      |    +-- CommitUnknown
+     +-- BrokerUnavailable             the broker does not answer; it may later
      +-- LeaseLost                     another worker holds the task now
      +-- MessageGap                    messages of its key are missing before it
      +-- UndecodableTask               the stored body does not fit the handler
@@ -114,6 +117,11 @@ from sa_taskqueue.exceptions.invalid_tasks import (
     NaiveDatetime,
     UnknownTask,
 )
+from sa_taskqueue.exceptions.publishing import (
+    BrokerUnavailable,
+    MissingExtra,
+    UnknownPublisher,
+)
 from sa_taskqueue.exceptions.running import (
     LeaseLost,
     MessageGap,
@@ -127,6 +135,7 @@ __all__ = [
     "BodyNotSerializable",
     "BodyTooDeep",
     "BodyTooLarge",
+    "BrokerUnavailable",
     "CommitUnknown",
     "ConfigurationError",
     "DatabaseBusy",
@@ -150,6 +159,7 @@ __all__ = [
     "IsolationRefused",
     "LeaseLost",
     "MessageGap",
+    "MissingExtra",
     "MissingTable",
     "NaiveDatetime",
     "NarrowCharset",
@@ -168,6 +178,7 @@ __all__ = [
     "UndecodableTask",
     "UniqueKeyError",
     "UnknownQueue",
+    "UnknownPublisher",
     "UnknownTask",
     "UnsupportedReservation",
     "UnsupportedServer",
