@@ -1,4 +1,4 @@
-"""``python -m benchmarks floor|enqueue|drain|latency|decay|wal --url URL [--json] [--rounds 5]``."""
+"""``python -m benchmarks floor|enqueue|enqueue-from|drain|latency|decay|wal --url URL [--json] [--rounds 5]``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks.decay import Options as DecayOptions
 from benchmarks.drain import Options as DrainOptions
 from benchmarks.drain import drain
 from benchmarks.enqueue import enqueue
+from benchmarks.enqueue_from import enqueue_from
 from benchmarks.floor import floor
 from benchmarks.latency import latency
 from benchmarks.report import Result, show
@@ -34,6 +35,11 @@ def run_floor(options: argparse.Namespace) -> list[Result]:
 def run_enqueue(options: argparse.Namespace) -> list[Result]:
     engine = make_engine(options.url, synchronous=options.synchronous)
     return enqueue(engine, rounds=options.rounds, units=options.units, many=options.many)
+
+
+def run_enqueue_from(options: argparse.Namespace) -> list[Result]:
+    engine = make_engine(options.url, synchronous=options.synchronous)
+    return enqueue_from(engine, rounds=options.rounds, rows=options.rows)
 
 
 def run_drain(options: argparse.Namespace) -> list[Result]:
@@ -98,6 +104,8 @@ def parser() -> argparse.ArgumentParser:
     enqueues = command("enqueue", run_enqueue)
     enqueues.add_argument("--units", type=int, default=1_000, help="commits of one task per round")
     enqueues.add_argument("--many", type=int, default=20_000, help="tasks of one enqueue_many")
+    from_rows = command("enqueue-from", run_enqueue_from)
+    from_rows.add_argument("--rows", type=int, default=1_000_000, help="rows that one UPDATE changes")
     drains = command("drain", run_drain, worker)
     drains.add_argument("--tasks", type=int, default=50_000)
     drains.add_argument("--finish", default="complete", choices=["complete", "delete"])

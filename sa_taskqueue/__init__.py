@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         once,
         prepare_sqlite,
         publish,
+        publish_from,
         publish_many,
         sqlite_engine,
     )
@@ -76,6 +77,7 @@ __all__ = [
     "Outcome",
     "prepare_sqlite",
     "publish",
+    "publish_from",
     "publish_many",
     "QueueDataclassMixin",
     "QueueMixin",
@@ -136,6 +138,7 @@ _MODULES = {
     "once": "session",
     "prepare_sqlite": "session",
     "publish": "session",
+    "publish_from": "session",
     "publish_many": "session",
     "sqlite_engine": "session",
     "timestamp_of": "ids",

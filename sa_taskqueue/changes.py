@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
@@ -13,8 +13,10 @@ from sqlalchemy.orm import ColumnProperty, QueryableAttribute
 from sa_taskqueue.columns import ColumnArguments, expression_of
 from sa_taskqueue.definitions import BoundTask, TaskDefinition
 from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.message_columns import MessageColumns
 
 if TYPE_CHECKING:
+    from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.queue import TaskQueue
 
 By = Literal["session", "trigger"]
@@ -46,9 +48,45 @@ class Reaction:
         return made if self.make is None else {**self.make(instance), **made}
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One message for one change."""
+
+    change: Change
+    topic: str
+    payload: Any
+    key: Any
+    options: Mapping[str, Any]
+
+    @property
+    def queue(self) -> TaskQueue:
+        """The queue whose outbox takes the message."""
+        return self.change.queue
+
+    def message_of(self, instance: Any) -> NewMessage:
+        """The message, from the changed object as it is after the flush."""
+        if isinstance(self.payload, Mapping):
+            payload: Any = {key: _value_of(value, instance) for key, value in self.payload.items()}
+        else:
+            payload = _value_of(self.payload, instance)
+        key = _value_of(self.key, instance)
+        return self.queue.message(self.topic, payload, key=None if key is None else str(key), **self.options)
+
+    def columns(self) -> MessageColumns:
+        """The message as a trigger makes it."""
+        key = expression_of(self.key)
+        plain = self.queue.message(
+            self.topic,
+            None if isinstance(self.payload, Mapping) else self.payload,
+            key="x" if key is not None else self.key,
+            **self.options,
+        )
+        return MessageColumns(plain, self.payload, key)
+
+
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A change of a mapped attribute; `enqueue` says what is done about it. Made by `TaskQueue.on_change`."""
+    """A change of a mapped attribute; its methods say what is done about it. Made by `TaskQueue.on_change`."""
 
     queue: TaskQueue
     attribute: QueryableAttribute[Any]
@@ -57,7 +95,7 @@ class Change:
     when: Any = None
     by: By = "session"
     name: str | None = None
-    reactions: list[Reaction] = field(default_factory=list, compare=False)
+    reactions: list[Reaction | Publication] = field(default_factory=list, compare=False)
 
     def enqueue(
         self,
@@ -83,12 +121,41 @@ class Change:
             definition.arguments.check_names(arguments)
         for key, value in arguments.items():
             self._check(key, value, definition)
-        reaction = Reaction(self, task, arguments, make)
+        return self._with(Reaction(self, task, arguments, make))
+
+    def publish(
+        self,
+        topic: str,
+        payload: Any,
+        *,
+        key: Any = None,
+        headers: Mapping[str, str] | None = None,
+        type: str | None = None,  # noqa: A002 - it is the column's name
+        ordered: bool = True,
+    ) -> Change:
+        """Publish a message at each such change, in the transaction of the change.
+
+        ``payload`` is a mapping of what `enqueue` takes as arguments, or a function of the object; ``key`` is an
+        attribute, a text, or a function. Numbers and UUIDs become text. A message that a trigger stores is numbered by
+        the relay.
+        """
+        options: dict[str, Any] = {"headers": headers, "type": type, "ordered": ordered}
+        publication = Publication(self, topic, payload, key, options)
+        if self.by == "trigger":
+            refuse_functions([*_values_of(payload), key])
+            publication.columns().check()
+        else:
+            self.queue.message(topic, None, key=None if key is None else "x", **options)
+            for each in (*_values_of(payload), key):
+                self._check_attribute("payload or key", each)
+        return self._with(publication)
+
+    def _with(self, reaction: Reaction | Publication) -> Change:
         self.reactions.append(reaction)
         if self.by == "session":
             _reactions.setdefault(self.cls, []).append(reaction)
         else:
-            task.task_queue.trigger_reactions.append(reaction)
+            self.queue.trigger_reactions.append(reaction)
         return self
 
     @property
@@ -121,21 +188,20 @@ class Change:
     def _check(self, key: str, value: Any, definition: TaskDefinition[..., Any]) -> None:
         if self.by == "trigger":
             return
-        expression = expression_of(value)
-        if expression is None:
-            if not callable(value):
-                definition.arguments.check_value(key, value)
-        elif not (isinstance(value, QueryableAttribute) and value.class_ in self.cls.__mro__):
+        if expression_of(value) is None and not callable(value):
+            definition.arguments.check_value(key, value)
+        self._check_attribute(key, value)
+
+    def _check_attribute(self, key: str, value: Any) -> None:
+        is_own = isinstance(value, QueryableAttribute) and value.class_ in self.cls.__mro__
+        if expression_of(value) is not None and not is_own:
             allowed = f"an attribute of {self.cls.__name__}, a plain value, or a function of the changed object"
             raise InvalidSetting(setting=key, value=str(value), allowed=allowed)
 
     def _check_for_trigger(
         self, definition: TaskDefinition[..., Any], task: Any, make: object, arguments: Mapping[str, Any]
     ) -> None:
-        if make is not None or any(callable(value) and expression_of(value) is None for value in arguments.values()):
-            raise InvalidSetting(
-                setting="arguments", value="a function", allowed="columns and values, as a trigger runs no Python"
-            )
+        refuse_functions([make, *arguments.values()])
         options = task.options
         if options.unique_hash is not None or options.id is not None or options.run_at is not None:
             allowed = "without unique_key, id and a datetime for run_after: a trigger makes many rows, at any time"
@@ -161,7 +227,14 @@ def on_change(queue: TaskQueue, attribute: Any, **options: Any) -> Change:
     return Change(queue, attribute, **options)
 
 
-def reactions_of(cls: type[Any]) -> list[Reaction]:
+def refuse_functions(values: Iterable[Any]) -> None:
+    """Refuse what only Python could run."""
+    if any(callable(value) and expression_of(value) is None for value in values):
+        allowed = "columns and values, as a trigger runs no Python"
+        raise InvalidSetting(setting="arguments", value="a function", allowed=allowed)
+
+
+def reactions_of(cls: type[Any]) -> list[Reaction | Publication]:
     """What is to be done in the session when attributes of the class change; its parents' included."""
     if not _reactions:
         return []
@@ -181,4 +254,8 @@ def _value_of(value: Any, instance: Any) -> Any:
     return value(instance) if callable(value) else value
 
 
-_reactions: WeakKeyDictionary[type[Any], list[Reaction]] = WeakKeyDictionary()
+def _values_of(payload: Any) -> list[Any]:
+    return list(payload.values()) if isinstance(payload, Mapping) else [payload]
+
+
+_reactions: WeakKeyDictionary[type[Any], list[Reaction | Publication]] = WeakKeyDictionary()

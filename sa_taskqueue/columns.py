@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,20 @@ _SAMPLES: Mapping[JsonKind, tuple[Any, ...]] = {
 class ColumnArguments:
     """The arguments of one task, or the members of one payload: columns, expressions and plain values."""
 
-    def __init__(self, name: str, given: Mapping[str, Any], *, not_null: frozenset[Any], certain: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        *,
+        not_null: frozenset[Any],
+        certain: bool,
+        refusal: Callable[[str], Exception] | None = None,
+    ) -> None:
         """``not_null`` are columns that the statement's WHERE says are not NULL.
 
         ``certain``: a column that cannot be NULL in its table is not NULL here, as no outer join is in between.
         """
-        self._name = name
+        self._refusal = refusal or (lambda reason: InvalidArguments(name=name, reason=reason))
         self._not_null = not_null
         self._certain = certain
         self.columns: dict[str, ColumnElement[Any]] = {}
@@ -133,8 +141,8 @@ class ColumnArguments:
             )
         return "never" if self._certain and not column.nullable else "refused"
 
-    def _refused(self, key: str, reason: str) -> InvalidArguments:
-        return InvalidArguments(name=self._name, reason=f"{key}: {reason}")
+    def _refused(self, key: str, reason: str) -> Exception:
+        return self._refusal(f"{key}: {reason}")
 
 
 def expression_of(value: Any) -> ColumnElement[Any] | None:

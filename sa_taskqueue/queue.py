@@ -16,7 +16,7 @@ from sqlalchemy import orm
 from sqlalchemy.exc import ArgumentError, InvalidRequestError
 
 from sa_taskqueue import codec, messages, validation
-from sa_taskqueue.changes import ANY, By, Change, Reaction, on_change
+from sa_taskqueue.changes import ANY, By, Change, Publication, Reaction, on_change
 from sa_taskqueue.context import TaskContext
 from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
 from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, MissingTable, UnknownTask
@@ -117,7 +117,7 @@ class TaskQueue:
         self.source = validation.check_source(source)
         if outbox is not None or inbox is not None:
             _with_messages.add(self)
-        self.trigger_reactions: list[Reaction] = []
+        self.trigger_reactions: list[Reaction | Publication] = []
         self._handlers: dict[str, TaskDefinition[..., Any]] = {}
         self.handlers: Mapping[str, TaskDefinition[..., Any]] = MappingProxyType(self._handlers)
 

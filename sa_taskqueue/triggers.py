@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlalchemy import Column, ColumnElement, Dialect, Table, and_, bindparam, insert, literal_column, or_, select
 from sqlalchemy.sql.visitors import replacement_traverse
 
 from sa_taskqueue.adapters.derived import TriggerParts, TriggerSQL
 from sa_taskqueue.adapters.registry import adapter_for
-from sa_taskqueue.changes import ANY, Change, Reaction
+from sa_taskqueue.changes import ANY, Change, Publication, Reaction
 from sa_taskqueue.columns import ColumnArguments
 from sa_taskqueue.definitions import BoundTask
 from sa_taskqueue.exceptions import UnsupportedStatement
@@ -30,7 +30,7 @@ class Triggers:
     ``event.listen(Base.metadata, "after_create", queue.triggers().create)`` and ``"before_drop"`` with ``.drop``.
     """
 
-    def __init__(self, reactions: Sequence[Reaction]) -> None:
+    def __init__(self, reactions: Sequence[Reaction | Publication]) -> None:
         self._reactions = tuple(reactions)
 
     def create(self, _target: object, connection: Connection, **_: Any) -> None:
@@ -50,50 +50,75 @@ class Triggers:
         return [sql for reaction in self._reactions for sql in _sql(reaction, dialect).drop]
 
 
-def _sql(reaction: Reaction, dialect: Dialect) -> TriggerSQL:
+def _sql(reaction: Reaction | Publication, dialect: Dialect) -> TriggerSQL:
     adapter = adapter_for(dialect)
     derivation = adapter.derivation()
+    if derivation is None:
+        _refuse(adapter.name, "it has no triggers here")
     change, preparer = reaction.change, dialect.identifier_preparer
     updated = and_(
         _column(change, dialect, "OLD").is_distinct_from(_column(change, dialect, "NEW")), *_values(change, dialect)
     )
     inserted = and_(_column(change, dialect, "NEW").is_not(None), *_values(change, dialect, with_old=False))
     on_insert = change.from_ is ANY or change.from_ is None
+    insertion = _insert(reaction, dialect)
+    if any(function in insertion for function in derivation.functions):
+        _refuse(adapter.name, "it has no hash for the key, so give ordered=False, or no key")
     parts = TriggerParts(
         name=_name(reaction),
         table=preparer.format_table(change.table),
         schema=f"{preparer.quote_schema(change.table.schema)}." if change.table.schema else "",
         inserted=_text(inserted, dialect) if on_insert else None,
         updated=_text(updated, dialect),
-        insert=_insert(reaction, dialect),
+        insert=insertion,
         insert_if_inserted=_insert(reaction, dialect, inserted),
         insert_if_updated=_insert(reaction, dialect, updated),
     )
-    made = derivation.triggers(parts) if derivation is not None else None
-    if made is None:
-        reason = "it has no triggers here"
-        raise UnsupportedStatement(feature='on_change(by="trigger")', database=adapter.name, reason=reason)
-    return made
+    made = derivation.triggers(parts)
+    return made or _refuse(adapter.name, "it has no triggers here")
 
 
-def _name(reaction: Reaction) -> str:
+def _refuse(database: str, reason: str) -> NoReturn:
+    raise UnsupportedStatement(feature='on_change(by="trigger")', database=database, reason=reason)
+
+
+def _name(reaction: Reaction | Publication) -> str:
     """The same name in each version of a program, as long as it registers the same."""
     change = reaction.change
     if change.name is not None:
         return change.name
-    what = f"{change.to!r} {change.from_!r} {change.when} {reaction.task.task_queue.table.fullname}"
+    if isinstance(reaction, Publication):
+        name, target = reaction.topic, reaction.queue.outbox_table
+    else:
+        name, target = reaction.task.name, reaction.task.task_queue.table
+    what = f"{change.to!r} {change.from_!r} {change.when} {target.fullname}"
     digest = hashlib.sha256(what.encode()).hexdigest()[:6]
-    role = re.sub(r"\W", "_", f"{change.column.name}_{reaction.task.name}_{digest}")
+    role = re.sub(r"\W", "_", f"{change.column.name}_{name}_{digest}")
     return str(explicit_name("on", re.sub(r"\W", "_", change.table.name), role))
 
 
-def _insert(reaction: Reaction, dialect: Dialect, condition: ColumnElement[bool] | None = None) -> str:
+def _insert(reaction: Reaction | Publication, dialect: Dialect, condition: ColumnElement[bool] | None = None) -> str:
     """INSERT ... SELECT of one row, where the conditions hold."""
-    change, task = reaction.change, reaction.task
-    queue, adapter = task.task_queue, adapter_for(dialect)
-    derivation = adapter.derivation()
+    change = reaction.change
+    table, values = _message(reaction, dialect) if isinstance(reaction, Publication) else _task(reaction, dialect)
+    source = select(*(_as_new(value, change.table, dialect) for value in values.values()))
+    if condition is not None:
+        source = source.where(condition)
+    if change.when is not None:
+        source = source.where(_as_new(change.when, change.table, dialect))
+    return _text(insert(table).from_select(list(values), source, include_defaults=False), dialect)
+
+
+def _message(reaction: Publication, dialect: Dialect) -> tuple[Table, dict[str, Any]]:
+    plain, derived = reaction.columns().values(reaction.queue, dialect, mark=False)
+    return reaction.queue.outbox_table, {**plain, **derived}
+
+
+def _task(reaction: Reaction, dialect: Dialect) -> tuple[Table, dict[str, Any]]:
+    task, adapter = reaction.task, adapter_for(dialect)
+    queue, derivation = task.task_queue, adapter.derivation()
     if derivation is None:
-        return ""
+        raise ValueError(f"{adapter.name} makes no values by SQL")
     given = ColumnArguments(task.name, reaction.arguments, not_null=frozenset(), certain=True)
     definition = task.definition if isinstance(task, BoundTask) else task
     body = given.json_object(definition.arguments, derivation, dialect, queue.max_body)
@@ -111,13 +136,8 @@ def _insert(reaction: Reaction, dialect: Dialect, condition: ColumnElement[bool]
     values |= {key: bindparam(None, value, type_=queue.table.c[key].type) for key, value in constants.items()}
     if options.delay is not None:
         values["scheduled_at"] = adapter.after(options.delay.total_seconds())
-    values["body"] = _as_new(body, change.table, dialect)
-    source = select(*values.values())
-    if condition is not None:
-        source = source.where(condition)
-    if change.when is not None:
-        source = source.where(_as_new(change.when, change.table, dialect))
-    return _text(insert(queue.table).from_select(list(values), source, include_defaults=False), dialect)
+    values["body"] = body
+    return queue.table, values
 
 
 def _values(change: Change, dialect: Dialect, *, with_old: bool = True) -> list[ColumnElement[bool]]:

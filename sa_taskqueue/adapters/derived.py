@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -219,10 +220,16 @@ class Derivation:
     """Makes JSON text; the databases differ in how they write each kind of value."""
 
     quote: ClassVar[ColumnElement[str]] = text_literal('"')
+    functions: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
+    """What the database has to call back into Python for; each takes one argument."""
 
     def new_id(self) -> ColumnElement[Any]:
         """A UUID of version 7 by the database's clock, another one for each row, in the form of the id column."""
         raise NotImplementedError
+
+    def new_text_id(self) -> ColumnElement[Any]:
+        """The same as 36 characters, or the database's own type for UUIDs."""
+        return self.uuid(self.new_id(), UuidForm.BINARY)
 
     def value(self, column: ColumnElement[Any], held: Held) -> ColumnElement[Any]:
         """The JSON form of a column; NULL for NULL."""
@@ -249,6 +256,20 @@ class Derivation:
                 return self.choice(column, held.choices)
             case JsonKind.JSON:
                 return self.document(column)
+
+    def key_text(self, column: ColumnElement[Any], held: Held) -> ColumnElement[Any]:
+        """A column of text, whole numbers or UUIDs as the text of a key."""
+        match held.kind:
+            case JsonKind.INTEGER:
+                return self.integer(column)
+            case JsonKind.UUID:
+                return self.uuid(column, held.uuid_form)
+            case _:
+                return column
+
+    def key_hash(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        """The first 16 bytes of the SHA-256 of a text in UTF-8, in the form of the id column."""
+        raise NotImplementedError
 
     def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
         """A trigger after INSERT, and one after UPDATE; None: not offered."""

@@ -44,6 +44,9 @@ class MySQLDerivation(Derivation):
             type_=LargeBinary(),
         )
 
+    def key_hash(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.unhex(func.left(func.sha2(_utf8(text), _number(256)), _number(32)), type_=LargeBinary())
+
     def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
         # One statement each, without BEGIN and END, so that no client has to be told of another delimiter.
         bodies = {"insert": parts.inserted and parts.insert_if_inserted, "update": parts.insert_if_updated}

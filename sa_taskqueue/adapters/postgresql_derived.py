@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Integer,
+    LargeBinary,
     String,
     Text,
     case,
@@ -65,6 +66,20 @@ class PostgreSQLDerivation(Derivation):
             return func.uuidv7(type_=UUID())
         random = _RANDOM if at_least(self._version, 13) else _HASHED
         return literal_column(_NEW_ID.format(random=random), UUID())
+
+    def new_text_id(self) -> ColumnElement[Any]:
+        return self.new_id()
+
+    def key_text(self, column: ColumnElement[Any], held: Held) -> ColumnElement[Any]:
+        return cast(super().key_text(column, held), Text())
+
+    def integer(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return column
+
+    def key_hash(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        digest = func.sha256(func.convert_to(text, text_literal("UTF8")), type_=LargeBinary())  # from version 11 on
+        digits = func.encode(func.substring(digest, _number(1), _number(16)), text_literal("hex"), type_=Text())
+        return cast(digits, UUID())
 
     def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
         function = f"{parts.schema}{parts.name}"

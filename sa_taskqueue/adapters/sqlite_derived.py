@@ -6,7 +6,11 @@ numbers are converted: text in a column of numbers must not become a part of the
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from sqlalchemy import REAL, ColumnElement, Integer, LargeBinary, Text, case, cast, func, literal_column, null
 from sqlalchemy.ext.compiler import compiles
@@ -54,11 +58,31 @@ def _compile_base64(element: Base64, compiler: SQLCompiler, **options: Any) -> s
     )
 
 
+def _key_hash(text: Any) -> bytes | None:
+    """SQLite has no hash of its own."""
+    return None if text is None else hashlib.sha256(str(text).encode()).digest()[:16]
+
+
+def _uuid_text(value: bytes) -> str:
+    return str(uuid.UUID(bytes=value))
+
+
 class SQLiteDerivation(Derivation):
     """For every version with JSON functions."""
 
     def new_id(self) -> ColumnElement[Any]:
         return literal_column(_NEW_ID, LargeBinary())
+
+    functions: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+        {"sa_taskqueue_key_hash": _key_hash, "sa_taskqueue_uuid_text": _uuid_text}
+    )
+
+    def new_text_id(self) -> ColumnElement[Any]:
+        # An expression over the id would make another one for each place it stands in.
+        return func.sa_taskqueue_uuid_text(self.new_id(), type_=Text())
+
+    def key_hash(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        return func.sa_taskqueue_key_hash(text, type_=LargeBinary())
 
     def triggers(self, parts: TriggerParts) -> TriggerSQL | None:
         events = {"insert": parts.inserted, "update": parts.updated}
@@ -102,7 +126,8 @@ class SQLiteDerivation(Derivation):
         return self._plain(column)
 
     def uuid(self, column: ColumnElement[Any], form: UuidForm) -> ColumnElement[str]:
-        digits = func.hex(column, type_=Text()) if form is UuidForm.BINARY else self._plain(column)
+        plain = func.replace(self._plain(column), text_literal("-"), text_literal(""), type_=Text())
+        digits = func.hex(column, type_=Text()) if form is UuidForm.BINARY else plain
         lower = func.lower(digits, type_=Text())
         parts: list[ColumnElement[str]] = []
         for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12)):

@@ -44,6 +44,7 @@ class UuidText(TypeDecorator[uuid.UUID]):
 
     impl = String(36)
     cache_ok = True
+    json_kind = JsonKind.UUID
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         native = adapter_for(dialect).id_type()

@@ -11,6 +11,7 @@ from sa_taskqueue.session.enqueue import enqueue
 from sa_taskqueue.session.inbox import first_time
 from sa_taskqueue.session.install import install
 from sa_taskqueue.session.keyed import duplicate_of
+from sa_taskqueue.session.publish_by_statement import publish_from
 from sa_taskqueue.session.publishing import publish, publish_many
 from sa_taskqueue.session.sessions import TaskSession, TaskSessionMixin
 from sa_taskqueue.session.sqlite import prepare_sqlite, sqlite_engine
@@ -31,6 +32,7 @@ __all__ = [
     "once",
     "prepare_sqlite",
     "publish",
+    "publish_from",
     "publish_many",
     "sqlite_engine",
 ]

@@ -98,7 +98,7 @@ def write_from(session: Session, statement: Any, task: AnyTask, arguments: dict[
     given = ColumnArguments(task.name, arguments, not_null=not_null_by(statement), certain=not select_only)
     given.check(definition.arguments)
     refuse_ended(session, task.name)
-    refuse_other_database(session, queue, statement)
+    refuse_other_database(session, queue.model, statement)
     hook(session)
     refuse_unsafe_once(session, unit_of_work(session), tasks_of(queue))
     # Of the connection, because only there the server's version is known.
@@ -109,7 +109,7 @@ def write_from(session: Session, statement: Any, task: AnyTask, arguments: dict[
     body = given.json_object(definition.arguments, derivation, dialect, queue.max_body)
     rows = NewRows(queue.table, task_values(queue, task, derivation, support.adapter), {"body": body})
     session.flush()
-    outcome = insert_rows(session, queue, statement, rows, task.name)
+    outcome = insert_rows(session, queue.model, statement, rows, task.name)
     if outcome.count:
         wake(session, queue, task.options.queue)
     return outcome.count if outcome.rows is None else outcome.rows
@@ -140,10 +140,10 @@ def task_values(
     return made
 
 
-def insert_rows(session: Session, queue: TaskQueue, statement: Any, rows: NewRows, name: str) -> Outcome:
+def insert_rows(session: Session, model: type[Any], statement: Any, rows: NewRows, name: str) -> Outcome:
     """Execute in the session's transaction, as it is after a flush, and expire what is loaded of the changed table."""
     statement = as_hooked(session, statement)
-    connection = session.connection(bind_arguments={"mapper": queue.model})
+    connection = session.connection(bind_arguments={"mapper": model})
     try:
         if isinstance(statement, Select):
             return insert_for_found(connection, rows, statement)
@@ -156,10 +156,10 @@ def insert_rows(session: Session, queue: TaskQueue, statement: Any, rows: NewRow
     return outcome
 
 
-def refuse_other_database(session: Session, queue: TaskQueue, statement: Any) -> None:
+def refuse_other_database(session: Session, model: type[Any], statement: Any) -> None:
     """Refuse a statement about another database than the queue's."""
-    if session.get_bind(clause=statement).engine is not session.get_bind(queue.model).engine:
-        allowed = "about the database of the queue's table; read the rows and use enqueue_many"
+    if session.get_bind(clause=statement).engine is not session.get_bind(model).engine:
+        allowed = "about the database of the new rows' table; read the rows and use enqueue_many or publish_many"
         raise InvalidSetting(setting="statement", value=str(statement), allowed=allowed)
 
 

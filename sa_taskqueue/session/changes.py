@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import inspect
 from sqlalchemy.sql.elements import ClauseElement
 
-from sa_taskqueue.changes import Reaction, reactions_of
-from sa_taskqueue.session.pending import Place, UnitOfWork, boundary, tasks_of
+from sa_taskqueue.changes import Publication, Reaction, reactions_of
+from sa_taskqueue.session.pending import (
+    MESSAGES,
+    OrderedMessage,
+    Pending,
+    Place,
+    UnitOfWork,
+    boundary,
+    outbox_of,
+    tasks_of,
+)
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.inserts import insert_many
+from sa_taskqueue.store.messages import insert_messages
 from sa_taskqueue.store.stored_values import stored_value
 
 if TYPE_CHECKING:
@@ -20,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from sa_taskqueue.definitions import NewTask
+    from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.queue import TaskQueue
 
 _MISSING = object()
@@ -40,33 +51,50 @@ def note_old_values(session: Session, work: UnitOfWork) -> None:
 def write_reactions(
     session: Session, work: UnitOfWork, refuse_unsafe: Callable[[Session, UnitOfWork, Place], None]
 ) -> None:
-    """After the flush has been sent, with the keys of new rows known and the old values still at hand: write the tasks.
+    """After the flush was sent, with the keys of new rows known and the old values still at hand: write what is owed.
 
     Not added to the session, which would write them with the next flush: who commits by the connection has none.
     """
-    owed: dict[TaskQueue, list[NewTask]] = {}
+    tasks: dict[TaskQueue, list[NewTask]] = {}
+    messages: dict[TaskQueue, list[NewMessage]] = {}
     for instance, reaction in [*_candidates(session.new), *_candidates(session.dirty)]:
-        if _happened(session, work, instance, reaction):
+        if not _happened(session, work, instance, reaction):
+            continue
+        if isinstance(reaction, Publication):
+            messages.setdefault(reaction.queue, []).append(reaction.message_of(instance))
+        else:
             task = reaction.task.new(**reaction.arguments_of(instance))
-            owed.setdefault(reaction.task.task_queue, []).append(task)
+            tasks.setdefault(reaction.task.task_queue, []).append(task)
     work.old_values.clear()
     current = boundary(session)
-    for queue, tasks in owed.items():
+    owed = Pending() if current is None else work.pending(current)
+    for queue, new in tasks.items():
         refuse_unsafe(session, work, tasks_of(queue))
         connection = session.connection(bind_arguments={"mapper": queue.model})
         with named_errors(queue.table, connection.engine):
-            insert_many(connection, queue.table, tasks)
-        if current is not None:
-            work.pending(current).unflushed.update((tasks_of(queue), task.queue) for task in tasks)
+            insert_many(connection, queue.table, new)
+        owed.unflushed.update((tasks_of(queue), task.queue) for task in new)
+    for queue, published in messages.items():
+        refuse_unsafe(session, work, outbox_of(queue))
+        connection = session.connection(bind_arguments={"mapper": queue.outbox})
+        with named_errors(queue.outbox_table, connection.engine):
+            insert_messages(connection, queue.outbox_table, published)
+        owed.ordered += [OrderedMessage(queue, each.id) for each in published if each.key_hash is not None]
+        owed.unflushed.add((outbox_of(queue), MESSAGES))
 
 
-def _candidates(instances: Any) -> Iterator[tuple[Any, Reaction]]:
+def publishes_at_flush(session: Session) -> bool:
+    """Whether the next flush may publish: the messages are numbered before the commit, so that it must come sooner."""
+    return any(isinstance(each, Publication) for _, each in [*_candidates(session.new), *_candidates(session.dirty)])
+
+
+def _candidates(instances: Any) -> Iterator[tuple[Any, Reaction | Publication]]:
     for instance in instances:
         for reaction in reactions_of(type(instance)):
             yield instance, reaction
 
 
-def _happened(session: Session, work: UnitOfWork, instance: Any, reaction: Reaction) -> bool:
+def _happened(session: Session, work: UnitOfWork, instance: Any, reaction: Reaction | Publication) -> bool:
     change, state = reaction.change, inspect(instance)
     if state.pending:
         old = None  # an INSERT changes each attribute from nothing
@@ -78,6 +106,8 @@ def _happened(session: Session, work: UnitOfWork, instance: Any, reaction: React
                 return False
             old = history.deleted[0] if history.deleted else None
     new = state.dict.get(change.key, _MISSING)
+    if new is _MISSING and state.pending and change.column.server_default is None and change.column.default is None:
+        new = None
     if new is _MISSING or isinstance(new, ClauseElement):
         new = _read(session, instance, reaction)  # made by the database
     if not change.matches(old, new):
@@ -85,7 +115,7 @@ def _happened(session: Session, work: UnitOfWork, instance: Any, reaction: React
     return change.when is None or bool(change.when(instance))
 
 
-def _read(session: Session, instance: Any, reaction: Reaction) -> Any:
+def _read(session: Session, instance: Any, reaction: Reaction | Publication) -> Any:
     """What the row has in the attribute's column."""
     state = inspect(instance)
     mapper = state.mapper

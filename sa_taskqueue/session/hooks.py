@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from sa_taskqueue.session import outermost
 from sa_taskqueue.session.autocommit import refuse_unsafe
-from sa_taskqueue.session.changes import note_old_values, write_reactions
+from sa_taskqueue.session.changes import note_old_values, publishes_at_flush, write_reactions
 from sa_taskqueue.session.keyed import collect_keyed, forget_inserted, insert_keyed, is_idle
 from sa_taskqueue.session.naming import name_errors
 from sa_taskqueue.session.ordering import number_messages
@@ -73,8 +73,12 @@ def _after_flush(session: Session, _context: object) -> None:
 
 
 def _before_commit(session: Session) -> None:
+    if session.in_nested_transaction():
+        return
+    if publishes_at_flush(session):
+        session.flush()
     work = open_unit_of_work(session)
-    if work is not None and not session.in_nested_transaction():
+    if work is not None:
         number_messages(session, work)
 
 

@@ -11,7 +11,7 @@ from sa_taskqueue.session.bulk import enqueue_many
 from sa_taskqueue.session.by_statement import enqueue_from
 from sa_taskqueue.session.enqueue import enqueue
 from sa_taskqueue.session.hooks import hook
-from sa_taskqueue.session.methods import first_time, publish, publish_many
+from sa_taskqueue.session.methods import first_time, publish, publish_from, publish_many
 from sa_taskqueue.session.queues import set_queue
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Target = TypeVar("Target")
 
-_METHODS: tuple[Any, ...] = (enqueue, enqueue_many, enqueue_from, publish, publish_many, first_time)
+_METHODS: tuple[Any, ...] = (enqueue, enqueue_many, enqueue_from, publish, publish_many, publish_from, first_time)
 
 _ALLOWED = "a sessionmaker, async_sessionmaker, scoped session, or a subclass of Session or AsyncSession"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from sa_taskqueue.session import inbox, publishing
+from sa_taskqueue.session import inbox, publish_by_statement, publishing
 from sa_taskqueue.session.queues import queue_of
 from sa_taskqueue.session.targets import AnySession, sync_session
 
@@ -19,6 +19,12 @@ def publish(session: AnySession, topic: str, payload: object, **options: Any) ->
     """Store a message in the session's transaction; see `sa_taskqueue.publish`."""
     queue = queue_of(sync_session(session), "outbox", "publish(session, queue, ...)")
     return publishing.publish(session, queue, topic, payload, **options)
+
+
+def publish_from(session: AnySession, statement: Any, topic: str, payload: object, **options: Any) -> Any:
+    """Store a message for each row of a statement; see `sa_taskqueue.publish_from`."""
+    queue = queue_of(sync_session(session), "outbox", "publish_from(session, queue, ...)")
+    return publish_by_statement.publish_from(session, queue, statement, topic, payload, **options)
 
 
 def publish_many(

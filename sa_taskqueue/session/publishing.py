@@ -47,7 +47,7 @@ def publish(
     the key only chooses the partition. One with ``run_after`` takes its place when it is due. Raises InvalidTask and
     its kind before any SQL, TransactionEnded after the COMMIT has begun.
     """
-    message = _checked(queue).message(
+    message = checked_queue(queue).message(
         topic, payload, key=key, headers=headers, type=type, run_after=run_after, ordered=ordered, id=id
     )
     return publish_new(sync_session(session), queue, message)
@@ -84,7 +84,7 @@ def publish_many(
     All are checked before the first statement. It writes to the database at once, after a flush, so it is awaited on an
     AsyncSession; no rows enter the session.
     """
-    _checked(queue)
+    checked_queue(queue)
     checked = [item if isinstance(item, NewMessage) else _new(queue, item) for item in messages]
     if is_async(session):
         return async_session(cast("AsyncTarget", session)).run_sync(write_messages, queue, checked)
@@ -117,7 +117,8 @@ def written(session: Session, work: UnitOfWork, queue: TaskQueue, ordered: Itera
         arm_flushed(session, work)
 
 
-def _checked(queue: TaskQueue) -> TaskQueue:
+def checked_queue(queue: TaskQueue) -> TaskQueue:
+    """Refuse what is no TaskQueue, such as a topic where the queue was forgotten."""
     given: object = queue  # whatever the annotation says
     if not isinstance(given, TaskQueue):
         raise InvalidSetting(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, cast, overload
 from uuid import UUID
 
 from sqlalchemy.orm import Session
@@ -17,6 +17,7 @@ from sa_taskqueue.session.hooks import hook
 from sa_taskqueue.session.inbox import Gaps
 from sa_taskqueue.session.methods import first_time as _first_time
 from sa_taskqueue.session.methods import publish as _publish
+from sa_taskqueue.session.methods import publish_from as _publish_from
 from sa_taskqueue.session.methods import publish_many as _publish_many
 from sa_taskqueue.session.publishing import Fields
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.messages import NewMessage
     from sa_taskqueue.session.by_statement import AnyTask, Counted, Returning, Ts
+    from sa_taskqueue.session.publish_by_statement import FromOptions
 
 P = ParamSpec("P")
 
@@ -98,6 +100,16 @@ class TaskSessionMixin:
     ) -> bool:
         """Tell whether this message is to be handled, and remember it; see `sa_taskqueue.first_time`."""
         return cast("bool", _first_time(self, message_id, source=source, key=key, seq=seq, gaps=gaps))  # type: ignore[arg-type]
+
+    @overload
+    def publish_from(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]  # of both kinds
+        self, statement: Returning[*Ts], topic: str, payload: object, **options: Unpack[FromOptions]
+    ) -> Sequence[Row[*Ts]]: ...
+    @overload
+    def publish_from(self, statement: Counted, topic: str, payload: object, **options: Unpack[FromOptions]) -> int: ...
+    def publish_from(self, statement: Any, topic: str, payload: object, **options: Unpack[FromOptions]) -> Any:
+        """Store a message for each row of a statement; see `sa_taskqueue.publish_from`."""
+        return _publish_from(self, statement, topic, payload, **options)  # type: ignore[arg-type]
 
 
 class TaskSession(TaskSessionMixin, Session):

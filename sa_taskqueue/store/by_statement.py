@@ -8,6 +8,8 @@ second one no longer finds what the first has changed, or finds what others have
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +32,10 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import Executable
 
+from sa_taskqueue.adapters.derived import Derivation
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.shapes import AnySelect, KeyTableShape
+from sa_taskqueue.store.new_rows import database_now
 from sa_taskqueue.store.savepoints import savepoint
 
 Change = Update | Delete | Insert
@@ -40,6 +44,9 @@ Change = Update | Delete | Insert
 CHANGED = "sa_taskqueue_changed"
 QUEUED = "sa_taskqueue_queued"
 KEYS = "sa_taskqueue_keys"
+
+_CLOCK_SLACK = dt.timedelta(seconds=10)
+"""A server's clock may be set back meanwhile. What is not found is numbered by the relay, perhaps out of order."""
 
 _ROWS_PER_PART = 1000
 """Keys of inserted rows that pass through Python at a time."""
@@ -98,6 +105,26 @@ def _in_one_statement(connection: Connection, rows: NewRows, change: Change) -> 
     both = as_core(select(*shown).add_cte(queued.cte(QUEUED)))
     found = connection.execute(both.options(*change._with_options)).all()  # noqa: SLF001
     return Outcome(len(found), found)
+
+
+def give_functions(connection: Connection, derivation: Derivation) -> None:
+    """Let the database call the functions that it has not got itself."""
+    for name, function in derivation.functions.items():
+        driver: Any = connection.connection.dbapi_connection
+        driver.create_function(name, 1, function)
+
+
+def now_floor(connection: Connection) -> uuid.UUID:
+    """An id below all those that the database makes from now on."""
+    moment = database_now(connection) - _CLOCK_SLACK
+    return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)
+
+
+def inserted_since(connection: Connection, rows: NewRows, floor: uuid.UUID) -> list[uuid.UUID]:
+    """The ids of the rows inserted, which are those marked as `rows` says: found by key, as they are new."""
+    columns = rows.table.c
+    mark = columns.reserved_by == rows.values["reserved_by"]
+    return list(connection.execute(select(columns.id).where(columns.id >= floor, mark).order_by(columns.id)).scalars())
 
 
 class _ByKeys:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from sa_taskqueue.adapters.base import Adapter, status_literal
+from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.shapes import Assignments
@@ -128,7 +128,7 @@ class _Keys:
 
     def _step(self, brought: Any) -> Assignments:
         """What becomes of a row that is there already: ``brought`` are the values for a new one."""
-        return [(self._table.c.next_seq, self._table.c.next_seq + brought.next_seq - 1), *self._wake(self._adapter)]
+        return [(self._table.c.next_seq, self._table.c.next_seq + brought.next_seq - ONE), *self._wake(self._adapter)]
 
     def _wake(self, adapter: Adapter) -> Assignments:
         columns = self._table.c

@@ -29,6 +29,7 @@ def run(tmp_path: Path, command: str, *arguments: str) -> list[dict[str, object]
     [
         ("floor", ["--tasks", "50", "--batches", "10"], 2),
         ("enqueue", ["--units", "5", "--many", "50"], 2),
+        ("enqueue-from", ["--rows", "500"], 1),
         ("drain", ["--tasks", "200", "--batch", "20"], 2),
         ("latency", ["--tasks", "3"], 1),
         ("decay", ["--tasks", "50", "--scale", "0.0005", "--case", "due", "--case", "snapshot", "--case", "memory"], 3),

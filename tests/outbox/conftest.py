@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from sa_taskqueue import TaskSession
+from tests.outbox import change_models  # noqa: F401 - its table
 from tests.outbox.models import Base, Outbox, queue
 from tests.servers import Backend
 from tests.sqlite import sqlite_engine
