@@ -80,6 +80,7 @@ class SQLServer(Adapter):
 
     name: ClassVar[str] = "mssql"
     longest_list: ClassVar[int | None] = 1000
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
 
     def id_type(self) -> TypeEngine[Any]:
         return mssql.BINARY(16)
@@ -107,14 +108,15 @@ class SQLServer(Adapter):
         return microseconds * literal_column("1e-6", Float())
 
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
-        # Its own class of parameter: SQLAlchemy writes TOP for that, and OFFSET ... FETCH for any other.
-        first = pick.limit(_OffsetLimitParam("at_most", type_=Integer()))
-        picked = self.skip_locked(first.with_only_columns(*table.c)).cte("picked")
+        picked = self.skip_locked(_top(pick).with_only_columns(*table.c)).cte("picked")
         as_picked = ClauseAdapter(picked)
         change = update(picked).ordered_values(
             *((picked.c[column.key], as_picked.traverse(value)) for column, value in assignments)
         )
         return ReturningClaim(change.returning(*(as_picked.traverse(column) for column in columns)))
+
+    def take_locks(self, table: Table, due: AnySelect, columns: Columns) -> TakeShape:
+        return ReturningClaim(self.skip_locked(_top(due).with_only_columns(*columns)))
 
     def held(
         self,
@@ -161,3 +163,8 @@ class SQLServer(Adapter):
         rest = cast((exact - func.floor(exact)) * literal_column("1e6", Float()), Integer())
         to_the_second = func.dateadd(literal_column("SECOND"), whole, self.clock())
         return func.dateadd(literal_column("MICROSECOND"), rest, to_the_second, type_=self.timestamp_type())
+
+
+def _top(pick: AnySelect) -> AnySelect:
+    """The limit by its own class of parameter: SQLAlchemy writes TOP for that, and OFFSET ... FETCH for any other."""
+    return pick.limit(_OffsetLimitParam("at_most", type_=Integer()))

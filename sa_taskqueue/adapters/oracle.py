@@ -150,6 +150,7 @@ class Oracle(Adapter):
     name: ClassVar[str] = "oracle"
     longest_list: ClassVar[int | None] = 1000  # ORA-01795 for more, before 23ai
     locks_when_fetched: ClassVar[bool] = True
+    reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock"})
 
     def id_type(self) -> TypeEngine[Any]:
         return oracle.RAW(16)
@@ -187,6 +188,11 @@ class Oracle(Adapter):
         these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
         read = select(*columns).where(these)
         return FetchThenUpdate(cursor, changed(table, assignments).where(these), read, self.bound_fetch)
+
+    def take_locks(self, table: Table, due: AnySelect, columns: Columns) -> TakeShape:
+        cursor = self.skip_locked(due.with_only_columns(columns[0]))
+        these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
+        return FetchThenUpdate(cursor, None, select(*columns).where(these), self.bound_fetch)
 
     def held(
         self,

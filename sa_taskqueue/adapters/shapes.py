@@ -70,12 +70,12 @@ class CompareAndSet:
 class FetchThenUpdate:
     """Where rows lock as they are fetched: a cursor without a limit, of which exactly ``at_most`` rows are fetched.
 
-    It gives the ids. Then these are changed by primary key, and read as they are now (both take ``ids``). ``bound``
-    keeps the driver's cursor from fetching ahead.
+    It gives the ids. Then these are changed by primary key, unless they are only to be locked, and read as they are now
+    (both take ``ids``). ``bound`` keeps the driver's cursor from fetching ahead.
     """
 
     cursor: AnySelect
-    change: Update | Delete
+    change: Update | Delete | None
     read: AnySelect
     bound: Callable[[Any, int], None]
 
@@ -159,6 +159,17 @@ class KeyTableShape:
     """Whether INSERT returns the keys of the new rows."""
     in_two_phase: bool
     """Whether a transaction that is to be prepared may use such a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatienceShape:
+    """For how long the statements of a transaction wait for a lock: ``read`` the setting, and ``set`` it to one."""
+
+    read: Executable
+    set: Executable
+    """Takes ``patience``."""
+    of_seconds: Callable[[int], Any]
+    """A number of seconds as a value of the setting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[A
             if not found:
                 return []
             ids = {"ids": [row[0] for row in found]}
-            connection.execute(change, {**values, **ids})
+            if change is not None:
+                connection.execute(change, {**values, **ids})
             return connection.execute(read, ids).fetchall()
         case ReadThenLock():
             return _lock_candidates(connection, shape, values)

@@ -12,7 +12,9 @@ import click
 from sa_taskqueue import exceptions
 from sa_taskqueue.adapters.base import Adapter
 from sa_taskqueue.adapters.mariadb import MariaDB
+from sa_taskqueue.adapters.mssql import SQLServer
 from sa_taskqueue.adapters.mysql import MySQL
+from sa_taskqueue.adapters.oracle import Oracle
 from sa_taskqueue.adapters.postgresql import PostgreSQL
 from sa_taskqueue.adapters.sqlite import SQLite
 from sa_taskqueue.cli import main
@@ -71,6 +73,8 @@ ADAPTERS: dict[str, type[Adapter]] = {
     "MySQL 8 and later": MySQL,
     "MariaDB 10.6 and later": MariaDB,
     "SQLite": SQLite,
+    "Oracle 19c and later (pinned by golden SQL, not run in CI)": Oracle,
+    "SQL Server 2016 and later (pinned by golden SQL, not run in CI)": SQLServer,
     "older servers, other databases": Adapter,
 }
 
