@@ -52,6 +52,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldShape,
     Inputs,
     KeyTableShape,
+    PatienceShape,
     ReservationShape,
     ReturningClaim,
     SessionLockShape,
@@ -264,6 +265,10 @@ class Adapter:
 
     def unlock(self, name: str) -> AnySelect | None:
         """A statement that frees the lock before the end of the transaction; None: the end of it does."""
+        return None
+
+    def lock_patience(self) -> PatienceShape | None:
+        """The setting for how long a lock is waited for, changed for part of the caller's transaction; None: none."""
         return None
 
     def session_locks(self) -> SessionLockShape | None:

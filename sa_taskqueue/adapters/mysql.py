@@ -51,6 +51,7 @@ from sa_taskqueue.adapters.shapes import (
     Inputs,
     KeyTableShape,
     LockThenUpdate,
+    PatienceShape,
     ReadThenLock,
     ReservationShape,
     SessionLockShape,
@@ -168,6 +169,13 @@ class MySQL(MySQLTypes):
     """MySQL 8 and later."""
 
     reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock", "advisory-lock", "reservation-table"})
+
+    def lock_patience(self) -> PatienceShape:
+        return PatienceShape(
+            read=text("SELECT @@SESSION.innodb_lock_wait_timeout"),
+            set=text("SET SESSION innodb_lock_wait_timeout = :patience"),
+            of_seconds=int,
+        )
 
     def session_locks(self) -> SessionLockShape:
         return session_locks()

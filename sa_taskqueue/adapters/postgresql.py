@@ -19,6 +19,7 @@ from sqlalchemy import (
     Integer,
     Interval,
     SmallInteger,
+    String,
     Table,
     and_,
     bindparam,
@@ -48,6 +49,7 @@ from sa_taskqueue.adapters.shapes import (
     HeldReturning,
     HeldShape,
     Inputs,
+    PatienceShape,
     ReservationShape,
     ReturningClaim,
     SessionLockShape,
@@ -166,6 +168,14 @@ class PostgreSQL(PostgreSQLTypes):
     """PostgreSQL 9.5 and later."""
 
     reservations: ClassVar[frozenset[str]] = frozenset({"lease", "row-lock", "advisory-lock", "reservation-table"})
+
+    def lock_patience(self) -> PatienceShape:
+        value = bindparam("patience", type_=String())
+        return PatienceShape(
+            read=select(func.current_setting("lock_timeout")),
+            set=select(func.set_config("lock_timeout", value, true())),
+            of_seconds=lambda seconds: f"{seconds}s",
+        )
 
     def session_locks(self) -> SessionLockShape:
         return session_locks()

@@ -54,8 +54,8 @@ class DuplicateTask(UniqueKeyError):
 
 
 class TaskRunning(UniqueKeyError):
-    """The task {id} with the unique key "{key}" is running and cannot be replaced any more. Enqueue with
-    unique_until="start", or again when it has ended.
+    """The task {id} with the unique key "{key}" is running, or locked by another transaction, and cannot be replaced
+    now. Enqueue with unique_until="start", or again when it has ended.
     """
 
     code = "task_running"

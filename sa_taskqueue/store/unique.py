@@ -11,6 +11,9 @@ What happens to the duplicate, by the status of the task that holds the key:
     raise          DuplicateTask                           DuplicateTask
     replace        the row takes the new task's values     TaskRunning
 
+A task that is NEW may be locked by another transaction: that of its handler, under `RowLock`, which may take for ever.
+So it is waited for no longer than `PATIENCE`; then `replace` is refused with TaskRunning, too.
+
 A task with unique_until="start" gives its key away when it is claimed, so it never holds one while it is RUNNING.
 """
 
@@ -31,10 +34,14 @@ from sa_taskqueue.models.indexes import UNIQUE_COLUMN, unique_index_name
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.new_rows import NewTask, row_values
+from sa_taskqueue.store.patience import lock_within
 from sa_taskqueue.store.savepoints import savepoint
 
 # The task that held the key may end between two statements; the key is then taken by the next try.
 _TRIES = 3
+
+PATIENCE = 2
+"""Seconds: a claim, a promotion or another producer's unit of work is over by then, as a rule; a handler may not be."""
 
 _KEPT_BY_REPLACE = ("id", "name", "unique_key", UNIQUE_COLUMN)
 
@@ -180,6 +187,8 @@ class _Inserter:
     def _settle_duplicate(self, row: _Row) -> bool:
         """False: the key has become free, or the task that holds it has changed; to be tried again."""
         replace = row.task.on_duplicate == "replace"
+        if replace and (locked := self._locked_elsewhere(row)) is not None:
+            self._refuse(row, locked)
         replaced = replace and self._replace(row)
         holder = self._holder(row)
         if holder is None:
@@ -191,6 +200,21 @@ class _Inserter:
             return False
         self._refuse(row, holder.id)
         return True
+
+    def _locked_elsewhere(self, row: _Row) -> uuid.UUID | None:
+        """The waiting task that holds the key, if another transaction keeps it locked; else it is locked here now."""
+        table, shape, waiting = self._table, self._adapter.lock_patience(), self._adapter.lock(self._table)
+        if shape is None or waiting is None:
+            return None
+        holder = self._holder(row)
+        if holder is None or holder.status == Status.RUNNING:
+            return None
+        # By the primary key: through the index of the keys MySQL would lock the key's entry, which the finish changes.
+        free = self._adapter.skip_locked(select(table.c.id).where(table.c.id == holder.id), keys_stay=True)
+        if self._connection.execute(free).first() is not None:
+            return None
+        got = lock_within(self._connection, self._adapter, shape, waiting, [holder.id], seconds=PATIENCE)
+        return None if got else holder.id
 
     def _replace(self, row: _Row) -> bool:
         table, clock = self._table, self._adapter.clock()

@@ -17,6 +17,7 @@ from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import TaskRunning
 from sa_taskqueue.states import Status
+from sa_taskqueue.store import unique
 from sa_taskqueue.store.inserts import insert_many
 from sa_taskqueue.store.unique import Answer, Insertion, insert_unique
 from tests.store.new_tasks import keyed_task
@@ -40,6 +41,12 @@ WAITS = {
 # MariaDB shows the same old table to whoever reads it again within 100 ms.
 BETWEEN_LOOKS = 0.2
 SERVERS = pytest.mark.servers("postgresql", "mysql", "mariadb", "postgresql18")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take its time until the first transaction ends."""
+    monkeypatch.setattr(unique, "PATIENCE", int(TIMEOUT))
 
 
 class Second:
