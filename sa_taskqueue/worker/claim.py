@@ -77,9 +77,11 @@ class Claimer:
         return self._held.add_all(claims, sent_at + self._trusted, self._lease)
 
     def _claim(self, connection: Connection, queue: str, limit: int) -> tuple[float, list[Claimed]]:
+        point("claim.before_send")
         sent_at = time.monotonic()
         claims = self._reservation.claim(connection, queue, limit)
-        point("claim.before_commit")
+        if claims:
+            point("claim.before_commit")
         return sent_at, claims
 
     def _reserve(self, limit: int) -> int:

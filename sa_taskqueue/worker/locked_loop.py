@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from sa_taskqueue.runtime.threads import OneThread, call_soon
 from sa_taskqueue.worker.ending import End, Ending
+from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.locked_slots import CLAIM_FAILURES, LockedSlots, not_claimed
 from sa_taskqueue.worker.outcome import HandlerTimeout
 
@@ -81,6 +82,7 @@ class LoopSlot:
             task = await _in_greenlet(self._work.claim)
             if task is not None and service.note is not None:
                 await service.note(task.claimed)
+                point("claim.noted")
         except CLAIM_FAILURES as error:
             task = None
             await _in_greenlet(not_claimed, self._slots.name, self._work, error)

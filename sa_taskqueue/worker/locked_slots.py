@@ -18,6 +18,7 @@ from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker.ending import Committed, End, Ending
+from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask
 from sa_taskqueue.worker.locked_work import LockedTask, LockedWork
 
@@ -306,6 +307,7 @@ class ThreadSlot:
             task = self._work.claim()
             if task is not None and service.note is not None:
                 asyncio.run_coroutine_threadsafe(service.note(task.claimed), self._slots.loop).result()
+                point("claim.noted")
         except CLAIM_FAILURES as error:
             task = None
             not_claimed(self._slots.name, self._work, error)

@@ -66,6 +66,7 @@ class LockedWork:
     def claim(self) -> LockedTask | None:
         """Lock the next due task and stay in the transaction. None: there was none, and no transaction is open."""
         connection = self._taken()
+        point("claim.before_send")
         try:
             connection.begin()
             self.connections.adapter.begin(connection)
@@ -76,6 +77,7 @@ class LockedWork:
         except BaseException:
             undo(connection)
             raise
+        point("claim.locked")
         return LockedTask(claims[0], self)
 
     def unit(self, task: HeldTask) -> LockedUnit:

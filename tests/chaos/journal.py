@@ -50,13 +50,16 @@ def _trigger(dialect: str, happened: str, body: str) -> Iterator[str]:
         yield f"CREATE TRIGGER {name} AFTER {happened} ON {TASK} FOR EACH ROW {body.rstrip(';')}"
 
 
-def read_events(engine: Engine) -> list[Event]:
-    """What was committed, as events for the checker."""
+def read_events(engine: Engine, *, raised_at_end: bool = False) -> list[Event]:
+    """What was committed, as events for the checker.
+
+    With ``raised_at_end`` a handler knew the epoch before the one under which it completed its task.
+    """
     with engine.connect() as connection:
         entries = connection.execute(select(JournalEntry.__table__).order_by(JournalEntry.id)).all()
         effects = connection.execute(select(ChaosEffect.task_id, ChaosEffect.epoch)).all()
     events = [event for entry in entries for event in _events(entry)]
-    events += [Event(Kind.EFFECT, str(effect.task_id), epoch=effect.epoch) for effect in effects]
+    events += [Event(Kind.EFFECT, str(effect.task_id), epoch=effect.epoch + raised_at_end) for effect in effects]
     return events
 
 

@@ -8,7 +8,7 @@ import uuid
 from sqlalchemy import String
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from sa_taskqueue import QueueMixin
+from sa_taskqueue import CrashNoteMixin, QueueMixin, ReservationMixin
 from sa_taskqueue.models.types import TaskId, UtcDateTime
 
 
@@ -18,6 +18,14 @@ class Base(DeclarativeBase):
 
 class ChaosTask(QueueMixin, Base):
     __tablename__ = "chaos_task"
+
+
+class ChaosReservation(ReservationMixin, Base):
+    __tablename__ = "chaos_reservation"
+
+
+class ChaosCrashNote(CrashNoteMixin, Base):
+    __tablename__ = "chaos_crash_note"
 
 
 class ChaosOrder(Base):

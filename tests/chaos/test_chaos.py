@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import URL, Engine
 
-from tests.chaos.run import ChaosRun, counts_line
+from tests.chaos.run import SECONDS, ChaosRun, counts_line
 from tests.support import eventually
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -18,8 +18,6 @@ TURNS = 5 if os.environ.get("SA_TASKQUEUE_TEST_LONG") else 1
 """How often each kind of death is dealt out."""
 TASKS = 60
 """Tasks produced before each death: enough that the workers are still at work when it comes."""
-SECONDS = 0.1
-"""How long a handler works before it writes."""
 
 
 def text(url: URL) -> str:
@@ -69,7 +67,7 @@ def test_nothing_is_lost_or_done_twice_with_async_handlers(
 
 def test_the_checker_catches_a_worker_without_fencing(engine: Engine, url: URL, tmp_path: Path) -> None:
     """The mutation: finishes are not guarded by the epoch, and the worker never believes that it lost a lease."""
-    with ChaosRun(engine, text(url), tmp_path, fenced=False) as run:
+    with ChaosRun(engine, text(url), tmp_path, mutant="unguarded-lease") as run:
         sleeper = run.start("frozen")
         run.produce(9, seconds=SECONDS * 5)
         pairs = sleeper.freeze_at_work(engine)

@@ -21,10 +21,10 @@ from typing import Any
 from sqlalchemy import create_engine, make_url
 
 from sa_taskqueue import TaskContext, TaskQueue, Worker
-from sa_taskqueue.reservation import STRATEGIES
+from sa_taskqueue.reservation import STRATEGIES, Reservation
 from sa_taskqueue.session.sqlite import prepare_sqlite
 from sa_taskqueue.worker import faults
-from tests.chaos.models import ChaosEffect, ChaosTask
+from tests.chaos.models import ChaosCrashNote, ChaosEffect, ChaosReservation, ChaosTask
 from tests.chaos.told import Teller
 
 CRASH_AT = "SA_TASKQUEUE_CRASH_AT"
@@ -45,8 +45,10 @@ class Orders:
     use_async: bool = False
     lease: float = 3.0
     grace: float = 10.0
-    fenced: bool = True
     reservation: str = "lease"
+    count_crashes: bool = False
+    mutant: str = ""
+    """Which of the mutants stands in for the strategy."""
 
 
 def make_engine(url: str, *, use_async: bool) -> Any:
@@ -63,11 +65,24 @@ def make_engine(url: str, *, use_async: bool) -> Any:
 
 def make_queue() -> TaskQueue:
     """The queue as producers see it; workers fill in what the handlers do."""
-    return TaskQueue(ChaosTask, default_queue="chaos", max_attempts=20)
+    return TaskQueue(
+        ChaosTask, default_queue="chaos", max_attempts=20, crash_notes=ChaosCrashNote, reservations=ChaosReservation
+    )
+
+
+def make_reservation(orders: Orders) -> Reservation:
+    if orders.mutant:
+        from tests.chaos.mutants import MUTANTS, trust_for_ever
+
+        if orders.mutant.startswith("unguarded"):
+            trust_for_ever()
+        return MUTANTS[orders.mutant]()
+    options = {"count_crashes": True} if orders.count_crashes else {}
+    return STRATEGIES[orders.reservation](**options)
 
 
 def add_handlers(queue: TaskQueue, teller: Teller) -> None:
-    """The sync and the async form of a handler with an effect, and two that go wrong at the first attempt."""
+    """The sync and the async form of a handler with an effect, and some that go wrong at the first attempt."""
     never = threading.Event()
 
     def finish(context: TaskContext, session: Any) -> None:
@@ -103,6 +118,12 @@ def add_handlers(queue: TaskQueue, teller: Teller) -> None:
             raise RuntimeError("the first attempt fails")
         finish(context, context.session)
 
+    @queue.task
+    async def async_fail_once(context: TaskContext) -> None:
+        if context.attempt == 1:
+            raise RuntimeError("the first attempt fails")
+        finish(context, context.async_session)
+
 
 def install_crash(teller: Teller) -> None:
     """Count how often each fault point is reached, and die at the one the environment names."""
@@ -127,12 +148,6 @@ def main(orders: Orders) -> None:
     queue = make_queue()
     add_handlers(queue, teller)
     install_crash(teller)
-    options: dict[str, Any] = {"reservation": STRATEGIES[orders.reservation]()}
-    if not orders.fenced:
-        from tests.chaos.unfenced import UnfencedLease, trust_for_ever
-
-        trust_for_ever()
-        options["reservation"] = UnfencedLease()
     engine = make_engine(orders.url, use_async=orders.use_async)
     worker = Worker(
         queue,
@@ -142,7 +157,7 @@ def main(orders: Orders) -> None:
         lease=orders.lease,
         grace=orders.grace,
         max_crashes=20,
-        **options,
+        reservation=make_reservation(orders),
     )
     teller.tell("up")
     worker.run()

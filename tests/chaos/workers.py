@@ -82,22 +82,15 @@ class WorkerProcess:
         assert left, f"{self.orders.name} held nothing when it was dead"
         return left
 
-    def kill_in_work(self) -> set[Pair]:
-        """SIGKILL it while a handler has started and not ended, whether or not its row says so; what had started."""
-
-        def frozen() -> set[Pair]:
-            assert self.process.poll() is None, self.log.read_text()
-            if not self.started() - self.ended():
-                return set()
-            self.process.send_signal(signal.SIGSTOP)
-            in_work = self.started() - self.ended()
-            if not in_work:
-                self.process.send_signal(signal.SIGCONT)
-            return in_work
-
-        in_work = eventually(frozen, message=f"{self.orders.name} was never seen at work")
-        self.process.kill()
-        self.process.wait()
+    def frozen_in_work(self) -> set[Pair]:
+        """SIGSTOP it if a handler has started and not ended, whether or not its row says so; what had started."""
+        assert self.process.poll() is None, self.log.read_text()
+        if not self.started() - self.ended():
+            return set()
+        self.process.send_signal(signal.SIGSTOP)
+        in_work = self.started() - self.ended()
+        if not in_work:
+            self.process.send_signal(signal.SIGCONT)
         return in_work
 
     def wake(self) -> None:

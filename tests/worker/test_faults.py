@@ -33,6 +33,7 @@ def test_a_task_passes_the_points_in_order(engine: Engine, db: Database, queue: 
     own = [name for name in reached if name.split(".")[0] in {"claim", "handler", "complete"}]
     of_the_task = own[: own.index("complete.after_commit") + 1]
     assert list(dict.fromkeys(of_the_task)) == [
+        "claim.before_send",
         "claim.before_commit",
         "claim.after_commit",
         "handler.start",
