@@ -54,10 +54,19 @@ def list_tasks(
         target, url, lambda control: control.list_tasks(Choice(queue=queue, name=name), statuses=statuses, limit=limit)
     )
     rows = [
-        [each.id, each.queue, each.name, each.status, each.attempt, each.scheduled_at, _summary(each.error)]
+        [
+            each.id,
+            each.queue,
+            each.name,
+            each.status,
+            each.attempt,
+            each.crashes,
+            each.scheduled_at,
+            _summary(each.error),
+        ]
         for each in tasks
     ]
-    header = ["id", "queue", "name", "status", "attempt", "scheduled at", "error"]
+    header = ["id", "queue", "name", "status", "attempt", "crashes", "scheduled at", "error"]
     output.show({"tasks": [each._asdict() for each in tasks]}, table(header, rows) if rows else "no tasks")
 
 

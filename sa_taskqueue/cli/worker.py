@@ -11,7 +11,7 @@ import click
 from sa_taskqueue.cli.base import Command, duration, target_argument
 from sa_taskqueue.cli.loading import load
 from sa_taskqueue.queue import TaskQueue
-from sa_taskqueue.reservation import STRATEGIES, Lease
+from sa_taskqueue.reservation import STRATEGIES, Lease, Reservation
 from sa_taskqueue.worker import Worker
 from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
 
@@ -37,6 +37,11 @@ def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
     used = {queue.default_queue, *(handler.queue for handler in queue.handlers.values())}
     for name in sorted(set(served) - used):
         logger.warning("no handler uses the queue %s; those in use are: %s", name, ", ".join(sorted(used)))
+
+
+def _strategy(name: str, *, count_crashes: bool) -> Reservation:
+    """A lease counts crashes whether it is asked to or not."""
+    return STRATEGIES[name](count_crashes=True) if count_crashes and name != Lease.name else STRATEGIES[name]()
 
 
 @click.command()
@@ -67,7 +72,12 @@ def _warn_of_unused(queue: TaskQueue, served: Mapping[str, int]) -> None:
     type=int,
     default=3,
     show_default=True,
-    help="Lost leases until a task fails; only leases count them.",
+    help="Workers that die with a task until it fails. Leases count them; the others with --count-crashes.",
+)
+@click.option(
+    "--count-crashes",
+    is_flag=True,
+    help="Note each attempt in the table of TaskQueue(crash_notes=...) before it begins, where no lease does it.",
 )
 @click.option("--name", default="", help="Name of this worker in its rows; by default host, process and random.")
 @click.option(
@@ -80,6 +90,7 @@ def worker(
     reservation: str,
     lease: timedelta,
     grace: timedelta,
+    count_crashes: bool,
     log_level: str,
     **settings: Any,
 ) -> None:
@@ -92,7 +103,7 @@ def worker(
         loaded.queue,
         loaded.engine(),
         queues=concurrency,
-        reservation=STRATEGIES[reservation](),
+        reservation=_strategy(reservation, count_crashes=count_crashes),
         lease=lease.total_seconds(),
         grace=grace.total_seconds(),
         **settings,

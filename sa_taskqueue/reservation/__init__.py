@@ -13,7 +13,7 @@ from sa_taskqueue.reservation.row_lock import RowLock
 
 __all__ = ["STRATEGIES", "AdvisoryLock", "InWork", "Lease", "Reservation", "ReservationTable", "RowLock"]
 
-STRATEGIES: Mapping[str, Callable[[], Reservation]] = MappingProxyType(
+STRATEGIES: Mapping[str, Callable[..., Reservation]] = MappingProxyType(
     {strategy.name: strategy for strategy in (Lease, RowLock, AdvisoryLock, ReservationTable)}
 )
-"""What makes each strategy, by the word of `--reservation`; the default comes first."""
+"""What makes each strategy, by the word of `--reservation`. The default is first; the others take `count_crashes`."""

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue.exceptions import InvalidSetting, UnsupportedReservation
 from sa_taskqueue.reservation.base import refuse_unsupported
+from sa_taskqueue.reservation.crashes import CrashCount, crash_notes
 from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
 from sa_taskqueue.runtime.engines import copy_without_pool
 from sa_taskqueue.store import Renewed
@@ -44,7 +45,8 @@ class AdvisoryLock:
     Nothing is written until the task ends. The server frees the locks of a worker that dies at once. A worker that
     loses the connection of its locks is told at the next renewal (a quarter of the lease) and stops its handlers; until
     then another worker may have begun: the first of the two to finish is accepted. ``max_locks`` is how many tasks the
-    worker holds at most: locks take room in a table of the server's that all its clients share.
+    worker holds at most: locks take room in a table of the server's that all its clients share. A crash leaves no
+    trace: with ``count_crashes`` attempts are noted at the claim in the table of `CrashNoteMixin`.
     """
 
     name = "advisory-lock"
@@ -52,10 +54,11 @@ class AdvisoryLock:
     claims_in_work = False
     reserves_apart = True
 
-    def __init__(self, *, max_locks: int = 500) -> None:
+    def __init__(self, *, max_locks: int = 500, count_crashes: bool = False) -> None:
         # PostgreSQL has room for max_locks_per_transaction * max_connections locks: 6,400 with its defaults.
         if not isinstance(max_locks, int) or not 1 <= max_locks <= 10_000:
             raise InvalidSetting(setting="max_locks", value=max_locks, allowed="a whole number from 1 to 10,000")
+        self.count_crashes = count_crashes
         self._max_locks = max_locks
         self._guard = threading.Lock()
         self._holds: dict[UUID, Hold] = {}
@@ -67,8 +70,11 @@ class AdvisoryLock:
         self._session = Session(0, "")
         self._turn = 0
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  no row names them
-        """Learn table and database; UnsupportedReservation where there are no such locks."""
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  a lock has no end
+        """Learn table and database; UnsupportedReservation where there are no such locks.
+
+        MissingTable if crashes have no table to be counted in.
+        """
         refuse_unsupported(self.name, adapter)
         shape = adapter.session_locks()
         if shape is None:
@@ -76,6 +82,8 @@ class AdvisoryLock:
         self._store = store
         self._adapter = adapter
         self._locks = SessionLocks(store.table, shape)
+        notes = crash_notes(store, "AdvisoryLock") if self.count_crashes else None
+        self._crashes = CrashCount(notes, by, max_crashes=max_crashes)
 
     def check(self, connection: Connection) -> None:
         """Refuse a transaction pooler.
@@ -94,6 +102,7 @@ class AdvisoryLock:
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Lock up to `limit` due tasks, and read them again under the lock: one may have ended since it was found."""
         session = self._recognise(connection)
+        self._crashes.clear(connection)
         self._free(connection)
         with self._guard:
             wanted = min(limit, self._max_locks - len(self._holds))
@@ -102,7 +111,7 @@ class AdvisoryLock:
         try:
             if wanted > 0:
                 self._lock_due(connection, queue, wanted, session, locked)
-                claimed = self._store.unmarked.read(connection, locked[:wanted])
+                claimed = self._crashes.begin(connection, self._store.unmarked.read(connection, locked[:wanted]))
         finally:
             kept = {task.id for task in claimed}
             self.let_go([task for task in locked if task not in kept])
@@ -122,20 +131,27 @@ class AdvisoryLock:
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """Write the outcomes of tasks whose lock is not known to be lost, guarded by the epoch."""
-        return self._store.unmarked.settle(connection, [one for one in settlements if self._intact(one.id)])
+        changed = self._store.unmarked.settle(connection, [one for one in settlements if self._intact(one.id)])
+        self._crashes.end(connection, [one.id for one in settlements], changed)
+        return changed
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:
         """Raise the epoch, so that a late end is refused; the lock is freed when the worker has forgotten the task."""
-        return self._store.unmarked.release(connection, held, delay=delay)
+        changed = self._store.unmarked.release(connection, held, delay=delay)
+        self._crashes.end(connection, [task for task, _ in held], changed)
+        return changed
 
     def give_back_unknown(
         self, connection: Connection, held: Sequence[Pair], *, delay: float, fail_after: float
     ) -> set[UUID]:
         """SCHEDULED for a worker that knows the name."""
-        return self._store.unmarked.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+        changed = self._store.unmarked.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
+        self._crashes.end(connection, [task for task, _ in held], changed)
+        return changed
 
     def let_go(self, ids: Sequence[UUID]) -> None:
         """Free the locks at the next claim: only the connection that took one can free it."""
+        self._crashes.let_go(ids)
         with self._guard:
             for task in ids:
                 hold = self._holds.pop(task, None)
@@ -146,6 +162,7 @@ class AdvisoryLock:
     def end(self, connection: Connection) -> None:
         """Free what is left; the end of the connection would do it as well."""
         self._recognise(connection)
+        self._crashes.clear(connection)
         self._free(connection)
 
     def _recognise(self, connection: Connection) -> Session:

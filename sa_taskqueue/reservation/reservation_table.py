@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.exceptions import MissingTable
 from sa_taskqueue.ids import new_id
 from sa_taskqueue.reservation.base import refuse_unsupported
+from sa_taskqueue.reservation.crashes import CrashCount, crash_notes
 from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
 from sa_taskqueue.store import Renewed
 from sa_taskqueue.store.reservations import Reservations, Reserved
@@ -38,7 +39,8 @@ class ReservationTable:
 
     The table of tasks is written only when a task ends. The reservation is renewed while the task is held and expires
     after the lease. When the table is emptied (a crash of the server, a standby that became the primary), tasks may run
-    a second time; the first of two ends is accepted. Needs ``TaskQueue(reservations=...)``.
+    a second time; the first of two ends is accepted. Needs ``TaskQueue(reservations=...)``. A crash leaves no trace in
+    the task: with ``count_crashes`` attempts are noted at the claim in the table of `CrashNoteMixin`.
     """
 
     name = "reservation-table"
@@ -46,14 +48,15 @@ class ReservationTable:
     claims_in_work = False
     reserves_apart = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, count_crashes: bool = False) -> None:
+        self.count_crashes = count_crashes
         self._guard = threading.Lock()
         self._tokens: dict[UUID, UUID] = {}
         self._to_remove: list[Reserved] = []
         self._swept_at = time.monotonic()
         self._full_until = 0.0
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  no row names them
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:
         """Learn the tables; UnsupportedReservation where there can be none, MissingTable where none is mapped."""
         refuse_unsupported(self.name, adapter)
         if store.reservations is None:
@@ -67,6 +70,8 @@ class ReservationTable:
         self._adapter = adapter
         self._lease = lease
         self._reservations = Reservations(store.table, store.reservations, adapter, shape)
+        notes = crash_notes(store, "ReservationTable") if self.count_crashes else None
+        self._crashes = CrashCount(notes, by, max_crashes=max_crashes)
 
     def check(self, connection: Connection) -> None:
         """SchemaMissing, if the table of reservations is not there."""
@@ -75,6 +80,7 @@ class ReservationTable:
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Reserve up to `limit` due tasks, and read them again: one may have ended since it was found."""
+        self._crashes.clear(connection)
         self._remove(connection)
         self._sweep(connection)
         claimed: list[Claimed] = []
@@ -100,13 +106,13 @@ class ReservationTable:
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """Write the outcomes, guarded by the epoch; the reservations go in the same transaction where they can."""
         changed = self._store.unmarked.settle(connection, settlements)
-        self._remove_with(connection, [one.id for one in settlements])
+        self._over(connection, [one.id for one in settlements], changed)
         return changed
 
     def release(self, connection: Connection, held: Sequence[Pair], *, delay: float = 0.0) -> set[UUID]:
         """Raise the epoch, so that a late end is refused, and end the reservations."""
         changed = self._store.unmarked.release(connection, held, delay=delay)
-        self._remove_with(connection, [task for task, _ in held])
+        self._over(connection, [task for task, _ in held], changed)
         return changed
 
     def give_back_unknown(
@@ -114,16 +120,18 @@ class ReservationTable:
     ) -> set[UUID]:
         """SCHEDULED for a worker that knows the name."""
         changed = self._store.unmarked.give_back_unknown(connection, held, delay=delay, fail_after=fail_after)
-        self._remove_with(connection, [task for task, _ in held])
+        self._over(connection, [task for task, _ in held], changed)
         return changed
 
     def let_go(self, ids: Sequence[UUID]) -> None:
         """Remove the reservations at the next claim: after the COMMIT, as a MEMORY table knows no transactions."""
+        self._crashes.let_go(ids)
         with self._guard:
             self._to_remove += [(task, token) for task in ids if (token := self._tokens.pop(task, None)) is not None]
 
     def end(self, connection: Connection) -> None:
         """Remove what is left."""
+        self._crashes.clear(connection)
         self._remove(connection)
 
     def _reserve(self, connection: Connection, ids: list[UUID]) -> list[Claimed]:
@@ -133,7 +141,8 @@ class ReservationTable:
         claimed: list[Claimed] = []
         try:
             mine = self._take(connection, ids, token)
-            claimed = self._store.unmarked.read(connection, [task for task in ids if task in mine])
+            found = self._store.unmarked.read(connection, [task for task in ids if task in mine])
+            claimed = self._crashes.begin(connection, found)
         finally:
             # After an error too: whatever was reserved under this token is not held.
             kept = {task.id for task in claimed}
@@ -162,7 +171,9 @@ class ReservationTable:
         with self._guard:
             return [(task, token) for task in ids if (token := self._tokens.get(task)) is not None]
 
-    def _remove_with(self, connection: Connection, ids: Sequence[UUID]) -> None:
+    def _over(self, connection: Connection, ids: Sequence[UUID], changed: Collection[UUID]) -> None:
+        """Remove, in the transaction of the tasks' ends, what holds them; the reservations only where they can be."""
+        self._crashes.end(connection, ids, changed)
         if self._reservations.transactional:
             self._reservations.remove(connection, self._of(ids))
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from sa_taskqueue.exceptions import MissingTable
 from sa_taskqueue.reservation.base import refuse_unsupported
-from sa_taskqueue.store import CrashNotes, Renewed, RowLocks
+from sa_taskqueue.reservation.crashes import crash_notes
+from sa_taskqueue.store import Renewed, RowLocks
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
@@ -35,11 +35,9 @@ class RowLock:
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  nothing expires
         """UnsupportedReservation without SKIP LOCKED; MissingTable if crashes have no table to be counted in."""
         refuse_unsupported(self.name, adapter)
-        if self.count_crashes and store.crash_notes is None:
-            raise MissingTable(feature="RowLock(count_crashes=True)", mixin="CrashNoteMixin", argument="crash_notes")
         self._store = store
         self._rows = RowLocks(store.table, adapter)
-        self._notes: CrashNotes | None = store.crash_notes if self.count_crashes else None
+        self._notes = crash_notes(store, "RowLock") if self.count_crashes else None
         self._by = by
         self._max_crashes = max_crashes
 
@@ -59,7 +57,7 @@ class RowLock:
     def note(self, connection: Connection, claimed: Claimed) -> None:
         """Note, in a transaction of another connection, that the attempt begins."""
         if self._notes is not None:
-            self._notes.write(connection, claimed, self._by)
+            self._notes.write(connection, [claimed], self._by)
 
     def renew(self, connection: Connection, held: Sequence[Pair], *, lease: float) -> Renewed:  # noqa: ARG002  likewise
         """A lock needs no renewal."""

@@ -44,7 +44,7 @@ def make_holder(engine: Engine, tasks: Table, reserved: Table) -> Iterator[MakeH
     made: list[Holder] = []
 
     def make(reservation: Reservation, lease: float = 60.0) -> Holder:
-        made.append(Holder(engine, tasks, reserved, reservation, lease=lease))
+        made.append(Holder(engine, tasks, reserved, reservation, lease=lease, by=f"holder {len(made)}"))
         return made[-1]
 
     yield make

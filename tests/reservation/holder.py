@@ -11,21 +11,31 @@ from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.reservation import Reservation
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import Claimed, Renewed, Settlement, TaskStore
+from tests.models import Base
+
+CRASH_NOTES = Base.metadata.tables["task_crash_note"]
 
 
 class Holder:
     """Claims on a connection of its own in AUTOCOMMIT, finishes on others."""
 
     def __init__(
-        self, engine: Engine, tasks: Table, reserved: Table, reservation: Reservation, *, lease: float = 60.0
+        self,
+        engine: Engine,
+        tasks: Table,
+        reserved: Table,
+        reservation: Reservation,
+        *,
+        lease: float = 60.0,
+        by: str = "holder",
     ) -> None:
         self._engine = engine
         self._apart = engine.execution_options(isolation_level="AUTOCOMMIT")
         self.reservation = reservation
         self.connection = self._apart.connect()
         adapter = adapter_for(self.connection.dialect)
-        self.store = TaskStore(tasks, adapter, reservations=reserved)
-        reservation.bind(self.store, adapter, lease=lease, by="holder")
+        self.store = TaskStore(tasks, adapter, CRASH_NOTES, reservations=reserved)
+        reservation.bind(self.store, adapter, lease=lease, by=by)
 
     def claim(self, limit: int) -> list[Claimed]:
         return self.reservation.claim(self.connection, "default", limit)

@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import URL, Engine
 
 from sa_taskqueue.queue import TaskQueue
+from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.states import Status
 from sa_taskqueue.worker import Worker
 from tests.checks.source import ROOT
-from tests.reservation.dying import STRATEGIES
 from tests.support import eventually
 from tests.worker.support import Database, running
 
 
 @pytest.mark.servers("postgresql", "mysql", "mariadb")
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["advisory-lock", "reservation-table"])
 def test_the_task_of_a_killed_worker_runs_again(
     engine: Engine, url: URL, db: Database, queue: TaskQueue, strategy: str
 ) -> None:
