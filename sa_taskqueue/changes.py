@@ -234,6 +234,11 @@ def refuse_functions(values: Iterable[Any]) -> None:
         raise InvalidSetting(setting="arguments", value="a function", allowed=allowed)
 
 
+def reacts() -> bool:
+    """Whether anything is registered at all: most programs have nothing, and each of their flushes asks."""
+    return bool(_reactions)
+
+
 def reactions_of(cls: type[Any]) -> list[Reaction | Publication]:
     """What is to be done in the session when attributes of the class change; its parents' included."""
     if not _reactions:

@@ -176,6 +176,11 @@ def _as_new(expression: ColumnElement[Any], table: Table, dialect: Dialect) -> A
 
 def _text(element: Any, dialect: Dialect) -> str:
     """SQL without parameters, as a trigger takes none."""
-    sql = str(element.compile(dialect=dialect, compile_kwargs={"literal_binds": True, "include_table": True}))
+    sql = str(
+        element.compile(
+            dialect=adapter_for(dialect).literals(dialect),
+            compile_kwargs={"literal_binds": True, "include_table": True},
+        )
+    )
     doubled = getattr(dialect.identifier_preparer, "_double_percents", False)
     return sql.replace("%%", "%") if doubled else sql

@@ -29,7 +29,11 @@ class CockroachDB(PostgreSQLTypes):
 
     name: ClassVar[str] = "cockroachdb"
     copies: ClassVar[bool] = False
+    changes_in_ctes: ClassVar[bool] = False
     worker_isolation: ClassVar[str | None] = "SERIALIZABLE"
+
+    def derivation(self) -> None:
+        """It has not all of the functions by which PostgreSQL makes ids."""
 
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
         # The conditions once more: what the inner read saw may have changed before the row is written.

@@ -287,6 +287,10 @@ class Adapter:
         """How values of new rows are made from other rows by SQL; None: not offered."""
         return None
 
+    def literals(self, dialect: Dialect) -> Dialect:
+        """The dialect as it writes texts into SQL, also where no server has told how it reads them."""
+        return dialect
+
     def key_table(self) -> KeyTableShape | None:
         """A table for the keys of changed rows, where a statement cannot hand them on; None: not offered."""
         return None

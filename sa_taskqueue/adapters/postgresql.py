@@ -6,6 +6,7 @@ because a child row inserted in an open transaction (a foreign key to the task) 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
+    Dialect,
     Float,
     Integer,
     Interval,
@@ -124,6 +126,14 @@ class PostgreSQLTypes(Adapter):
         statement = insert(table)
         assignments = {each.key: value for each, value in change(statement.excluded)}
         return statement.on_conflict_do_update(index_elements=[column], set_=assignments)
+
+    def literals(self, dialect: Dialect) -> Dialect:
+        # SQLAlchemy 2.0 doubles backslashes until a server says that it takes them as they are, which all do since 9.1.
+        if self.version is not None:
+            return dialect
+        plain = copy.copy(dialect)
+        plain._backslash_escapes = False  # type: ignore[attr-defined]  # noqa: SLF001 - set by SQLAlchemy at connect
+        return plain
 
     def less_urgent(self, table: Table, status: Status, priority: ColumnElement[int]) -> ColumnElement[bool]:
         # A read that locks nothing drops the status, which the partial index implies, and without its first column the

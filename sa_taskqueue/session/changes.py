@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import inspect
 from sqlalchemy.sql.elements import ClauseElement
 
-from sa_taskqueue.changes import Publication, Reaction, reactions_of
+from sa_taskqueue.changes import Publication, Reaction, reactions_of, reacts
 from sa_taskqueue.session.pending import (
     MESSAGES,
     OrderedMessage,
@@ -38,6 +38,8 @@ _MISSING = object()
 
 def note_old_values(session: Session, work: UnitOfWork) -> None:
     """Before the flush, remember the old values of attributes that are set; those that were never loaded are read."""
+    if not reacts():
+        return
     work.old_values.clear()
     for instance, reaction in _candidates(session.dirty):
         key = reaction.change.key
@@ -55,6 +57,8 @@ def write_reactions(
 
     Not added to the session, which would write them with the next flush: who commits by the connection has none.
     """
+    if not reacts():
+        return
     tasks: dict[TaskQueue, list[NewTask]] = {}
     messages: dict[TaskQueue, list[NewMessage]] = {}
     for instance, reaction in [*_candidates(session.new), *_candidates(session.dirty)]:
@@ -85,6 +89,8 @@ def write_reactions(
 
 def publishes_at_flush(session: Session) -> bool:
     """Whether the next flush may publish: the messages are numbered before the commit, so that it must come sooner."""
+    if not reacts():
+        return False
     return any(isinstance(each, Publication) for _, each in [*_candidates(session.new), *_candidates(session.dirty)])
 
 

@@ -20,6 +20,7 @@ from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.sqlite_derived import _NEW_ID
 from sa_taskqueue.store.by_statement import NewRows, insert_for_changed, insert_for_found
 from tests.adapters.recorder import Driver, Recorder
+from tests.adapters.scenario import SERVERS, adapter_of
 from tests.adapters.test_golden import normal
 from tests.models import Base
 
@@ -104,3 +105,11 @@ def test_the_id_of_sqlite_is_time_version_random_variant_random() -> None:
 
 def test_each_database_has_its_files() -> None:
     assert {path.stem.split(".")[0] for path in GOLDEN.glob("*.sql")} == set(HOSTS)
+
+
+@pytest.mark.parametrize("server", ["oracle", "mssql", "cockroachdb"])
+def test_what_is_not_written_for_a_database_is_not_offered_there(server: str) -> None:
+    adapter = adapter_of(SERVERS[server]())
+    assert adapter.derivation() is None
+    assert not adapter.changes_in_ctes
+    assert adapter.key_table() is None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -352,3 +354,35 @@ def test_ids_are_unique_and_of_their_time(factory: Factory, jobs: Any, engine: E
     slack = dt.timedelta(seconds=5)
     times = [dt.datetime.fromtimestamp((each.int >> 80) / 1000, dt.UTC) for each in some]
     assert before - slack < min(times) <= max(times) < after + slack
+
+
+@pytest.mark.servers("postgresql", "mysql", "mariadb", "postgresql18")
+def test_a_row_that_another_transaction_changes_meanwhile_is_left_out(
+    engine: Engine, factory: Factory, orders: list[int], stored: Stored
+) -> None:
+    """Changed and queued are the same rows, with the values that are stored."""
+    sent = threading.Event()
+    event.listen(engine, "before_cursor_execute", lambda *args: sent.set() if "status" in args[2] else None)
+
+    def complete() -> list[tuple[int, str]]:
+        with factory.begin() as session:
+            session.scalar(select(func.count(Job.id)))  # at REPEATABLE READ this is the snapshot
+            sent.clear()
+            rows = session.enqueue_from(
+                COMPLETE.returning(Order.id, Order.customer), notify, order_id=Order.id, customer=Order.customer
+            )
+            return [(row.id, str(row.customer)) for row in rows]
+
+    with ThreadPoolExecutor(1) as pool:
+        with factory.begin() as other:
+            other.execute(update(Order).where(Order.id == orders[0]).values(status="void"))
+            other.execute(update(Order).where(Order.id == orders[1]).values(customer="new"))
+            sent.clear()
+            changed = pool.submit(complete)
+            assert sent.wait(60)
+        rows = changed.result(60)
+    assert sorted(each for each, _ in rows) == orders[1:]
+    assert dict(rows)[orders[1]] == "new"
+    assert [body["order_id"] for body in arguments(stored)] == orders[1:]
+    assert arguments(stored)[0]["customer"] == "new"
+    assert statuses(factory) == ["void", *["complete"] * 4]
