@@ -51,27 +51,34 @@ def once(
         }
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        if SESSION not in inspect.signature(handler).parameters:
-            name = getattr(handler, "__name__", repr(handler))
-            raise InvalidHandler(name=name, reason=f'it has no parameter "{SESSION}"')
+        first = _first_parameter(handler)
 
-        async def handle_async(message: Any, /, *args: Any, **kwargs: Any) -> Any:
-            asked = identified(message)
+        async def handle_async(*args: Any, **kwargs: Any) -> Any:
+            asked = identified(args[0] if args else kwargs[first])  # FastStream names it
             async with sessions.begin() as session:
                 if await first_time(session, queue, **asked):
-                    return await handler(message, *args, session=session, **kwargs)
+                    return await handler(*args, session=session, **kwargs)
             return None
 
-        def handle(message: Any, /, *args: Any, **kwargs: Any) -> Any:
-            asked = identified(message)
+        def handle(*args: Any, **kwargs: Any) -> Any:
+            asked = identified(args[0] if args else kwargs[first])
             with sessions.begin() as session:
                 if first_time(session, queue, **asked):
-                    return handler(message, *args, session=session, **kwargs)
+                    return handler(*args, session=session, **kwargs)
             return None
 
         return _as_if(handle_async if inspect.iscoroutinefunction(handler) else handle, handler)
 
     return decorate
+
+
+def _first_parameter(handler: Callable[..., Any]) -> str:
+    """Return the name of the one that takes the message."""
+    names = list(inspect.signature(handler).parameters)
+    if SESSION not in names or names[0] == SESSION:
+        name = getattr(handler, "__name__", repr(handler))
+        raise InvalidHandler(name=name, reason=f'it has no parameter "{SESSION}" after that of the message')
+    return names[0]
 
 
 def _as_if(handle: Callable[..., Any], handler: Callable[..., Any]) -> Callable[..., Any]:

@@ -114,7 +114,7 @@ def test_a_handler_runs_once_and_again_only_if_it_failed(sessions: sessionmaker[
     failing = False
     assert deposit(message, more=1) == "done 1"
     assert deposit(message) is None
-    assert deposit(received(Message())) == "done 0"
+    assert deposit(message=received(Message())) == "done 0"
     assert balance(sessions) == 2
 
 
@@ -161,6 +161,8 @@ def test_other_messages_are_read_by_a_function_of_ones_own(sessions: sessionmake
 def test_what_cannot_work_is_named(sessions: sessionmaker[Session]) -> None:
     with pytest.raises(InvalidHandler, match='no parameter "session"'):
         once(queue, sessions)(lambda message: None)
+    with pytest.raises(InvalidHandler, match="after that of the message"):
+        once(queue, sessions)(lambda session, message: None)
     with pytest.raises(MissingTable, match="InboxMixin"):
         once(bare, sessions)
     with pytest.raises(InvalidSetting, match="refuse, accept"):

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sa_taskqueue import KeyStatus, MessageStatus, TaskSession, new_id, publish
 from sa_taskqueue.models.keys import key_hash
 from sa_taskqueue.store.sequences import assign, assign_waiting
+from tests.checks.source import ROOT
 from tests.outbox.models import Account, Outbox, OutboxKey, queue
 
 Factory = sessionmaker[TaskSession]
@@ -145,6 +146,23 @@ def test_rows_of_writers_that_know_nothing_of_numbers_get_theirs_from_the_relay(
     assert key("a").status is KeyStatus.READY
     with engine.begin() as connection:
         assert assign(connection, OUTBOX, OUTBOX_KEYS, stored()) == {}
+
+
+HASHES = {
+    "postgresql": "encode(substr(sha256(convert_to({key}, 'UTF8')), 1, 16), 'hex')::uuid",
+    "mysql": "UNHEX(LEFT(SHA2({key}, 256), 32))",
+}
+
+
+@pytest.mark.servers("postgresql", "mysql", "mariadb")
+def test_the_hash_of_a_key_can_be_made_in_sql_as_the_documentation_says(engine: Engine, tables: None) -> None:
+    expression = HASHES["postgresql" if engine.dialect.name == "postgresql" else "mysql"]
+    assert expression.replace("{key}", "key") in (ROOT / "docs/how-to/publish.md").read_text(encoding="utf-8")
+    with engine.begin() as connection:
+        connection.execute(insert(OUTBOX).values(id=new_id(), topic="t", payload="1", key="köln"))
+        quoted = connection.dialect.identifier_preparer.quote("key")
+        connection.exec_driver_sql(f"UPDATE ob_outbox SET key_hash = {expression.format(key=quoted)}")
+        assert connection.scalar(select(OUTBOX.c.key_hash)) == key_hash("köln")
 
 
 @pytest.mark.parametrize("mode", ["conditional_savepoint", "rollback_only", "control_fully", "create_savepoint"])
