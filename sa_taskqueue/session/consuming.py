@@ -15,6 +15,9 @@ from sa_taskqueue.session.inbox import Gaps, first_time
 
 SESSION = "session"
 
+_BODIES = {"body": False, "value": False, "data": True}
+"""Where clients have the body, and whether their headers are percent-encoded: nats-py's `data` comes with such."""
+
 
 def once(
     queue: TaskQueue,
@@ -96,16 +99,13 @@ def received(message: Any) -> Received:
     """Read a message of a client: its headers, its body, and where the client keeps it apart its content type."""
     if isinstance(message, Received):
         return message
-    headers, body = _value(message, "headers"), _body(message)
+    headers = _value(message, "headers")
     given = headers if isinstance(headers, Mapping) else dict(headers or ())
-    return read(given, body, content_type=_value(message, "content_type"))
-
-
-def _body(message: Any) -> Any:
-    for name in ("body", "value", "data"):
+    for name, percent_encoded in _BODIES.items():
         if hasattr(message, name):
-            return _value(message, name)
-    raise AttributeError("it has neither body nor value nor data")
+            content_type = _value(message, "content_type")
+            return read(given, _value(message, name), content_type=content_type, percent_encoded=percent_encoded)
+    raise AttributeError(f"it has none of {', '.join(_BODIES)}")
 
 
 def _value(message: Any, name: str) -> Any:

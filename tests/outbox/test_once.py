@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sa_taskqueue import once, prepare_sqlite, sqlite_engine
 from sa_taskqueue.events import STRUCTURED, Received, binary, structured
 from sa_taskqueue.exceptions import InvalidHandler, InvalidMessage, InvalidSetting, MessageGap, MissingTable
+from sa_taskqueue.session import consuming
 from tests.outbox.models import Account, Base, bare, queue
 from tests.servers.base import Unavailable
 from tests.servers.brokers import BROKERS
@@ -183,6 +184,22 @@ def test_the_signature_is_the_handlers_without_the_session(sessions: sessionmake
     assert list(inspect.signature(handle).parameters) == ["message", "more"]
     assert set(handle.__annotations__) == {"message", "more", "return"}
     assert (handle.__name__, handle.__doc__) == ("handle", "Help.")
+
+
+@pytest.mark.parametrize("key", ["köln 100%25", "a b"])
+def test_a_key_is_read_as_it_was_published_from_every_client(key: str) -> None:
+    message = Message(seq=1, key=key)
+    body = message.payload
+    clients = [
+        SimpleNamespace(headers=binary(message), body=body),
+        SimpleNamespace(
+            headers=lambda: [(n, v.encode()) for n, v in binary(message, prefix="ce_").items()], value=body
+        ),
+        SimpleNamespace(headers=binary(message, ascii_only=True), data=body),
+        SimpleNamespace(headers=None, content_type=STRUCTURED, body=structured(message)),
+        SimpleNamespace(headers={"content-type": STRUCTURED}, data=structured(message)),
+    ]
+    assert [consuming.received(each).key for each in clients] == [key] * len(clients)
 
 
 async def test_a_consumer_of_rabbitmq(
