@@ -21,6 +21,7 @@ def key_table(*, returns_inserted: bool) -> KeyTableShape:
     return KeyTableShape(
         create=lambda keys, rows: CreateKeyTable(keys, rows, "TEMPORARY", primary_key=True),
         drop=lambda keys: f"DROP TEMPORARY TABLE {keys.name}",
+        drops_first=False,
         among=_among,
         locks=True,
         returns_inserted=returns_inserted,

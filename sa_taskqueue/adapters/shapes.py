@@ -153,6 +153,8 @@ class KeyTableShape:
     create: Callable[[Table, AnySelect], Executable]
     drop: Callable[[Table], str]
     among: Callable[[Any, Sequence[tuple[Column[Any], Column[Any]]]], Any]
+    drops_first: bool
+    """Whether one may be left from before: by a rollback of its DROP."""
     locks: bool
     """Whether the read of the keys locks their rows."""
     returns_inserted: bool

@@ -159,7 +159,8 @@ class SQLite(Adapter):
     def key_table(self) -> KeyTableShape | None:
         return KeyTableShape(
             create=lambda keys, rows: CreateKeyTable(keys, rows, "TEMP"),
-            drop=lambda keys: f"DROP TABLE temp.{keys.name}",
+            drop=lambda keys: f"DROP TABLE IF EXISTS temp.{keys.name}",
+            drops_first=True,
             among=_among,
             locks=False,
             returns_inserted=at_least(self.version, 3, 35),

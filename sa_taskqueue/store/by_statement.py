@@ -164,6 +164,8 @@ class _ByKeys:
 
     @contextlib.contextmanager
     def _key_table(self) -> Iterator[None]:
+        if self._shape.drops_first:
+            self._drop()
         none: AnySelect = select(*(column.label(key.name) for column, key in self._pairs)).where(
             literal_column("1 = 0")
         )

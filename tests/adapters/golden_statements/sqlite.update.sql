@@ -1,5 +1,7 @@
 -- https://www.sqlite.org/lang_createtable.html (CREATE TABLE ... AS SELECT)
 -- https://www.sqlite.org/lang_with.html (no UPDATE inside)
+DROP TABLE IF EXISTS temp.sa_taskqueue_keys;
+
 CREATE TEMP TABLE sa_taskqueue_keys AS SELECT orders.id AS key_0 FROM orders WHERE 1 = 0;
 
 INSERT INTO sa_taskqueue_keys (key_0) SELECT orders.id FROM orders WHERE orders.status = ?;
@@ -17,6 +19,4 @@ SELECT
         CASE WHEN (orders.status IS NOT NULL) THEN json_quote(CAST(orders.status AS TEXT)) END, 'null')) || ? AS anon_2
 FROM orders, sa_taskqueue_keys WHERE orders.id = sa_taskqueue_keys.key_0;
 
-RELEASE SAVEPOINT sa_savepoint_1;
-
-DROP TABLE temp.sa_taskqueue_keys
+RELEASE SAVEPOINT sa_savepoint_1
