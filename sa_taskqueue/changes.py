@@ -139,6 +139,8 @@ class Change:
         attribute, a text, or a function. Numbers and UUIDs become text. A message that a trigger stores is numbered by
         the relay.
         """
+        if self.queue.outbox is None:
+            self.queue.outbox_table  # noqa: B018 - MissingTable, here and not at the first change
         options: dict[str, Any] = {"headers": headers, "type": type, "ordered": ordered}
         publication = Publication(self, topic, payload, key, options)
         if self.by == "trigger":

@@ -12,13 +12,13 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.orm import sessionmaker
 
 from sa_taskqueue.changes import Publication
-from sa_taskqueue.exceptions import InvalidMessage, InvalidSetting, UnsupportedStatement
+from sa_taskqueue.exceptions import InvalidMessage, InvalidSetting, MissingTable, UnsupportedStatement
 from sa_taskqueue.models.keys import key_hash
 from sa_taskqueue.session import TaskSession
 from sa_taskqueue.store.sequences import assign_waiting
 from sa_taskqueue.triggers import Triggers
 from tests.outbox.change_models import Shipment, by_trigger
-from tests.outbox.models import Base, Outbox, OutboxKey, queue
+from tests.outbox.models import Base, Outbox, OutboxKey, bare, queue
 
 Factory = sessionmaker[TaskSession]
 Stored = Callable[..., list[Any]]
@@ -79,6 +79,8 @@ def test_wrong_registrations_are_refused() -> None:
         change.publish("a b", 1)
     with pytest.raises(InvalidSetting, match="payload or key"):
         change.publish("t", {"x": Outbox.topic})
+    with pytest.raises(MissingTable):
+        bare.on_change(Shipment.status).publish("t", 1)
     trigger = queue.on_change(Shipment.status, by="trigger")
     with pytest.raises(InvalidSetting, match="runs no Python"):
         trigger.publish("t", lambda shipment: 1)
