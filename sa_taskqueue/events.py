@@ -81,7 +81,7 @@ def binary(message: Message, *, prefix: str = "ce-", ascii_only: bool = False) -
     """
     known = attributes(message)
     content_type = known.pop("datacontenttype")
-    encode = _percent if ascii_only else str
+    encode = percent if ascii_only else str
     return {
         **{name: encode(value) for name, value in message.headers.items()},
         CONTENT_TYPE: content_type,
@@ -151,7 +151,7 @@ def _received(found: dict[str, str], data: Any) -> Received:
     )
 
 
-def _percent(value: str) -> str:
+def percent(value: str) -> str:
     return quote(value, safe=_SAFE_IN_HTTP)
 
 

@@ -41,6 +41,10 @@ class TcpProxy:
             self._wake_out.send(b"!")
             assert self._commands.wait_for(lambda: self._wanted is None, 30)
 
+    def retarget(self, port: int) -> None:
+        """Pass new connections on to another port."""
+        self._target = (self._target[0], port)
+
     @property
     def clients(self) -> int:
         """How many clients are connected."""

@@ -115,6 +115,15 @@ class Options:
             raise InvalidSetting(setting=name, value=type(value).__name__, allowed="a mapping, given as a keyword")
         return dict(value)
 
+    def thing(self, name: str) -> Any:
+        """Only as a keyword: an object of the user's."""
+        return self._left.pop(name, None)
+
+    def rest(self) -> dict[str, str]:
+        """All that nobody took, where it belongs to the URL."""
+        left, self._left = self._left, {}
+        return {name: str(value) for name, value in left.items()}
+
     def dotted(self) -> dict[str, Any]:
         """The options with a dot in their name, which are the client's own."""
         return {name: self._left.pop(name) for name in sorted(self._left) if "." in name}

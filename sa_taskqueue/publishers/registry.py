@@ -18,7 +18,21 @@ PublisherFactory = Callable[..., Publisher]
 """Called with the URL and the options; connects only in ``open``."""
 
 #: By scheme, or by what stands before its "+": module and class, loaded at the first use, and the extra it needs.
-OWN: dict[str, tuple[str, str, str]] = {}
+OWN: dict[str, tuple[str, str, str]] = {
+    "kafka": ("kafka", "KafkaPublisher", "kafka"),
+    "amqp": ("rabbitmq", "RabbitMQPublisher", "rabbitmq"),
+    "amqps": ("rabbitmq", "RabbitMQPublisher", "rabbitmq"),
+    "nats": ("nats", "NATSPublisher", "nats"),
+    "tls": ("nats", "NATSPublisher", "nats"),
+    "redis": ("redis", "RedisPublisher", "redis"),
+    "rediss": ("redis", "RedisPublisher", "redis"),
+    "valkey": ("redis", "RedisPublisher", "redis"),
+    "valkeys": ("redis", "RedisPublisher", "redis"),
+    "http": ("webhook", "WebhookPublisher", "webhook"),
+    "https": ("webhook", "WebhookPublisher", "webhook"),
+    "celery": ("celery", "CeleryPublisher", "celery"),
+    "dramatiq": ("dramatiq", "DramatiqPublisher", "dramatiq"),
+}
 
 
 def publisher_for(to: str | Publisher | Callable[..., Any], **options: Any) -> Publisher:

@@ -53,7 +53,8 @@ def test_the_database_side_and_the_registry_know_no_asyncio() -> None:
 def test_only_the_store_executes_statements() -> None:
     """Others hand it a connection. Only setting up connections and transactions needs statements elsewhere."""
     set_up = ["runtime", "session/sqlite.py", "adapters/sqlite.py"]
-    allowed = [PACKAGE / name for name in ("store", "demo", "testing", *set_up)]
+    redis = "publishers/redis.py"  # whose pipelines have a method of that name
+    allowed = [PACKAGE / name for name in ("store", "demo", "testing", redis, *set_up)]
     found = [
         f"{source.name}:{call.lineno}"
         for source in in_package()
@@ -73,6 +74,26 @@ def test_asyncio_of_sqlalchemy_is_imported_where_it_is_used() -> None:
         if (getattr(node, "module", None) or node.names[0].name).startswith("sqlalchemy.ext.asyncio")
     ]
     assert not found
+
+
+CLIENTS = {"aio_pika", "celery", "confluent_kafka", "dramatiq", "httpx", "kombu", "nats", "pika", "redis"}
+
+
+def test_a_brokers_client_is_imported_in_its_own_file_alone() -> None:
+    """In its publisher, or where ids are distributed: all else works without it."""
+    found = [
+        f"{source.name}:{line} {module}"
+        for source in in_package()
+        for module, line in source.imports()
+        if module.partition(".")[0] in CLIENTS and not _belongs_to_a_broker(source)
+    ]
+    assert not found
+
+
+def _belongs_to_a_broker(source: Source) -> bool:
+    return source.path.parent.name in ("publishers", "distribution", "reservation") and not any(
+        shared in source.path.name for shared in ("__init__", "base", "registry", "connected", "threaded", "envelope")
+    )
 
 
 def test_tests_wait_for_conditions_instead_of_sleeping() -> None:

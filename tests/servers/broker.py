@@ -56,6 +56,10 @@ class Broker:
         while self._own:
             self._own.pop().stop()
 
+    def kill(self) -> None:
+        """SIGKILL to what was started last."""
+        self._own[-1].kill()
+
     def ping(self, connection: socket.socket, answer: Reader, url: SplitResult) -> None:
         """Ask, and read the answer; UnexpectedAnswer if it is of another protocol or an error."""
         raise NotImplementedError

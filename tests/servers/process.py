@@ -74,6 +74,12 @@ class ServerProcess:
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-1500:]
 
+    def kill(self) -> None:
+        """SIGKILL to the server and its children, as a machine that loses its power."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(self._stop_signal)
