@@ -28,6 +28,8 @@ _DIGITS = 19
 """Of the greatest BIGINT."""
 
 _SAFE_IN_HTTP = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
+_AS_IT_IS = re.compile(r"[!#$&-~]*")
+"""Nothing to encode, as in nearly all values: finding that out takes a tenth of the time of `quote`."""
 
 
 class Message(Protocol):
@@ -152,7 +154,7 @@ def _received(found: dict[str, str], data: Any) -> Received:
 
 
 def percent(value: str) -> str:
-    return quote(value, safe=_SAFE_IN_HTTP)
+    return value if _AS_IT_IS.fullmatch(value) else quote(value, safe=_SAFE_IN_HTTP)
 
 
 def _text(value: Any) -> str:

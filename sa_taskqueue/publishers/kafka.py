@@ -58,12 +58,14 @@ class KafkaPublisher(ConnectedPublisher):
         await self._run(self._start, deadline.left)
 
     async def disconnect(self) -> None:
-        producer, thread, self._producer, self._thread = self._producer, self._thread, None, None
-        if producer is not None:
-            # What is left must not go out after the relay has been told that it did not.
-            producer.purge()
-        if thread is not None:
-            thread.shutdown(wait=False)
+        thread = self._thread
+        try:
+            if thread is not None:
+                await self._run(self._stop)
+        finally:
+            self._thread = None
+            if thread is not None:
+                thread.shutdown(wait=False)
 
     async def send(self, messages: Sequence[Message], deadline: Deadline) -> Sequence[Outcome]:
         outcomes: list[Outcome] = [deadline.missed] * len(messages)
@@ -95,6 +97,13 @@ class KafkaPublisher(ConnectedPublisher):
             logger=_Silent(),
         )
         self._producer.list_topics(timeout=max(0.1, seconds))
+
+    def _stop(self) -> None:
+        """In the thread: librdkafka ends its own threads when the producer is freed, which takes its time."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            # What is left must not go out after the relay has been told that it did not.
+            producer.purge()
 
     def _produce(self, messages: list[Message], outcomes: list[Outcome], seconds: float) -> None:
         """Give all to librdkafka and wait for its reports; in the publisher's thread."""
