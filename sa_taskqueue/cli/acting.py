@@ -93,6 +93,6 @@ def cancel(
 def prune(
     target: str, url: str | None, statuses: tuple[Status, ...], older_than: timedelta | None, output: Output
 ) -> None:
-    """Delete ended tasks that are older than their retention; workers do this too."""
+    """Delete ended tasks, and what the inbox keeps, that are older than their retention; workers do this too."""
     count = controlled(target, url, lambda control: control.prune(statuses, older_than=older_than))
     output.show({"deleted": count}, f"{count} deleted")

@@ -31,7 +31,7 @@ class InvalidHandler(ConfigurationError):
 
 
 class AutocommitEngine(ConfigurationError):
-    """The engine {engine} is in AUTOCOMMIT, so a task could not share a transaction with the change it belongs to.
+    """The engine {engine} is in AUTOCOMMIT, so a task or message could not share a transaction with its change.
     Use an engine without isolation_level="AUTOCOMMIT".
     """
 

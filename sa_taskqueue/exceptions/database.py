@@ -21,7 +21,7 @@ class NoTransaction(TransactionError):
 
 
 class TransactionEnded(TransactionError):
-    """The transaction is over, so the task {name} would not be stored with it. Enqueue before the commit, not in an
+    """The transaction is over, so {name} would not be stored with it. Enqueue and publish before the commit, not in an
     after_commit hook.
     """
 

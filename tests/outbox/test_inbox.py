@@ -61,6 +61,7 @@ def test_the_mark_commits_with_the_handlers_work_or_not_at_all(
     assert (seen(), balance()) == ([("m", None)], 1)
 
 
+@pytest.mark.every_driver
 async def test_on_an_async_session_it_is_awaited(async_factory: Any, seen: Callable[[], list[Any]]) -> None:
     for expected in (True, False):
         async with async_factory.begin() as session:
@@ -90,6 +91,7 @@ def test_ids_are_compared_as_they_are_written_and_by_source(factory: Factory) ->
         assert not session.first_time(str(message_id))
 
 
+@pytest.mark.every_driver
 def test_a_key_takes_its_messages_in_order(factory: Factory, seen: Callable[[], list[Any]]) -> None:
     def ask(seq: int, **more: Any) -> bool:
         with factory.begin() as session:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from sa_taskqueue import MessageStatus, TaskQueue, TaskSession, install, publish, publish_many
 from sa_taskqueue.exceptions import (
+    AutocommitEngine,
     BodyInvalid,
     BodyNotSerializable,
     BodyTooLarge,
@@ -70,6 +71,7 @@ def test_nothing_is_sent_before_the_flush(factory: Factory, engine: Engine) -> N
         assert statements == []
 
 
+@pytest.mark.every_driver
 @pytest.mark.parametrize("key", [None, "k"])
 def test_what_is_rolled_back_is_neither_stored_nor_announced(
     factory: Factory, stored: Stored, woken: list[str], key: str | None
@@ -94,6 +96,7 @@ def test_what_is_rolled_back_is_neither_stored_nor_announced(
     assert woken == ["ob_outbox"]
 
 
+@pytest.mark.every_driver
 @pytest.mark.parametrize("key", [None, "k"])
 async def test_an_async_session_has_nothing_to_await_but_many(
     async_factory: Any, stored: Stored, woken: list[str], key: str | None
@@ -241,6 +244,21 @@ def test_after_the_commit_it_is_too_late(factory: Factory, stored: Stored) -> No
         session.add(Account(id=1))
         with pytest.raises(TransactionEnded):
             session.commit()
+    assert stored() == []
+
+
+@pytest.mark.servers("postgresql", "mysql")
+def test_an_engine_that_commits_each_statement_is_refused(engine: Engine, tables: None, stored: Stored) -> None:
+    autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+    uses: list[Callable[[Any], Any]] = [
+        lambda session: (session.publish("t", 1), session.flush()),
+        lambda session: session.publish_many([{"topic": "t", "payload": 1}]),
+        lambda session: session.first_time("m"),
+    ]
+    for use in uses:
+        factory = sessionmaker(autocommit, class_=TaskSession, info={"task_queue": queue})
+        with factory() as session, pytest.raises(AutocommitEngine):
+            use(session)
     assert stored() == []
 
 
