@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import CommitUnknown
-from sa_taskqueue.worker.faults import point
-from sa_taskqueue.worker.renewal import safety_margin
+from sa_taskqueue.runtime.faults import point
+from sa_taskqueue.runtime.margins import safety_margin
 
 if TYPE_CHECKING:
     from sa_taskqueue.reservation.base import Reservation

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.runtime import wakeups
+from sa_taskqueue.runtime.backoff import Backoff
 from sa_taskqueue.runtime.checks import pool_capacity
 from sa_taskqueue.runtime.lane import FAILURES
 from sa_taskqueue.runtime.listener import Listener
 from sa_taskqueue.runtime.portal import Portal
+from sa_taskqueue.runtime.stop import Stop
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.control import Choice, list_tasks
 from sa_taskqueue.store.errors import named_errors
 from sa_taskqueue.store.notify import channel_of
-from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.parts import LANES, Callbacks, Parts
-from sa_taskqueue.worker.stop import Stop, rest_within, wind_down
+from sa_taskqueue.worker.stop import rest_within, wind_down
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -19,9 +19,9 @@ from sa_taskqueue.exceptions import (
     LeaseLost,
     UndecodableTask,
 )
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.states import Status
 from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.outcome import HandlerTimeout
 
 if TYPE_CHECKING:

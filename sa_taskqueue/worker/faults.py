@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 BATCH_POINTS = frozenset({"claim.before_commit", "claim.after_commit", "renew.before_send"})
 """Those of a worker whose claims are transactions of their own."""
 
@@ -28,17 +26,3 @@ POINTS = (
     )
 )
 """Every point of the worker. `docs` and the crash tests read this list."""
-
-_hook: Callable[[str], None] | None = None
-
-
-def point(name: str) -> None:
-    """Call the installed hook with the name of the point just reached, from whatever thread reached it."""
-    if _hook is not None:
-        _hook(name)
-
-
-def install(hook: Callable[[str], None] | None) -> None:
-    """Set the hook of this process, or take it away with None. For tests only."""
-    global _hook  # noqa: PLW0603  one comparison is what a point may cost
-    _hook = hook

@@ -15,12 +15,12 @@ from sqlalchemy.exc import DBAPIError
 from sa_taskqueue import telemetry
 from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.exceptions import CommitUnknown
+from sa_taskqueue.runtime import errors
+from sa_taskqueue.runtime.backoff import Backoff
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import Settlement
-from sa_taskqueue.worker import errors
-from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
     from sa_taskqueue.reservation.base import Reservation

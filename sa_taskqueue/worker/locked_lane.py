@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sa_taskqueue.worker.backoff import Backoff
+    from sa_taskqueue.runtime.backoff import Backoff
     from sa_taskqueue.worker.locked_slots import LockedSlots
     from sa_taskqueue.worker.quota import Quota
 

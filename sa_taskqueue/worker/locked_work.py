@@ -16,11 +16,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.exceptions import CommitUnknown, LeaseLost
 from sa_taskqueue.runtime.commit import undo
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.sockets import Breaker
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.finisher import INTERRUPTED_DELAY, UnknownNames
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit

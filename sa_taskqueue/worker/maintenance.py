@@ -15,11 +15,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import TaskQueueError
+from sa_taskqueue.runtime.backoff import Backoff
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.lane import Lane
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import prune_inbox
-from sa_taskqueue.worker.backoff import Backoff
-from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
     from sa_taskqueue.store import TakenOver, TaskStore

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sa_taskqueue import codec
 from sa_taskqueue.retry import exponential
+from sa_taskqueue.runtime import errors
 from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status, delay_seconds
 from sa_taskqueue.store import Settlement
-from sa_taskqueue.worker import errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

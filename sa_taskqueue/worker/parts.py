@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import LeaseLost
+from sa_taskqueue.runtime.backoff import Backoff
 from sa_taskqueue.runtime.checks import pool_capacity
+from sa_taskqueue.runtime.margins import renewal_timeout, safety_margin
 from sa_taskqueue.runtime.side import SideLane
 from sa_taskqueue.store import TaskStore
-from sa_taskqueue.worker.backoff import Backoff
 from sa_taskqueue.worker.claim import Claimer
 from sa_taskqueue.worker.demand import Demand
 from sa_taskqueue.worker.execute import Executor, Extend
@@ -23,7 +24,7 @@ from sa_taskqueue.worker.locked_parts import LockedParts
 from sa_taskqueue.worker.maintenance import Maintenance
 from sa_taskqueue.worker.outcome import Outcomes
 from sa_taskqueue.worker.queue_lane import QueueLane
-from sa_taskqueue.worker.renewal import Renewer, renewal_timeout, safety_margin
+from sa_taskqueue.worker.renewal import Renewer
 from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit
 from sa_taskqueue.worker.slots import Slots
 from sa_taskqueue.worker.watchdog import Watchdog

@@ -10,7 +10,7 @@ from sa_taskqueue.worker.ending import Ending
 
 if TYPE_CHECKING:
     from sa_taskqueue.definitions import TaskDefinition
-    from sa_taskqueue.worker.backoff import Backoff
+    from sa_taskqueue.runtime.backoff import Backoff
     from sa_taskqueue.worker.claim import Claimer
     from sa_taskqueue.worker.demand import Demand
     from sa_taskqueue.worker.finisher import Finisher

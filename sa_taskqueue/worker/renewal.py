@@ -16,9 +16,10 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from sa_taskqueue import telemetry
+from sa_taskqueue.runtime.faults import point
+from sa_taskqueue.runtime.margins import safety_margin
 from sa_taskqueue.runtime.retrying import full_jitter
 from sa_taskqueue.store import Pair, Renewed
-from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 
 logger = logging.getLogger("sa_taskqueue.worker")
@@ -53,16 +54,6 @@ class BlockingLane(Protocol):
     def close(self) -> None:
         """Close the connection."""
         ...
-
-
-def safety_margin(lease: float) -> float:
-    """Seconds before a lease's end at which it is no longer trusted: 20 %, at least 2 s, at most half the lease."""
-    return min(max(2.0, 0.2 * lease), lease / 2)
-
-
-def renewal_timeout(lease: float) -> float:
-    """Seconds a renewal may take before its connection is cut and the next is tried on another."""
-    return max(1.0, lease / 8)
 
 
 class Renewer:

@@ -19,11 +19,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.exceptions import CommitUnknown, IsolationRefused, LeaseLost
 from sa_taskqueue.runtime.commit import undo
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.links import drop, opened
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
 from sa_taskqueue.session.queues import INFO
 from sa_taskqueue.session.sessions import TaskSession
-from sa_taskqueue.worker.faults import point
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
 from sa_taskqueue.exceptions import InvalidSetting
+from sa_taskqueue.runtime.holder import between, check_holder
 from sa_taskqueue.validation import check_queue
-from sa_taskqueue.worker.errors import storable
 
 DEFAULT_CONCURRENCY = 10
 
@@ -61,24 +58,22 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if not self.queues:
             raise InvalidSetting(setting="queues", value=dict(self.queues), allowed="at least one queue")
-        if not 1 <= len(self.name) <= 200 or storable(self.name) != self.name:
-            allowed = "1 to 200 characters, no NUL and no half of a surrogate pair"
-            raise InvalidSetting(setting="name", value=self.name, allowed=allowed)
+        check_holder(self.name)
         for queue, concurrency in self.queues.items():
             check_queue(queue)
-            _between(f"queues[{queue!r}]", concurrency, 1, 1_000)
-        _between("lease", self.lease, 1.0, DAY)
-        _between("grace", self.grace, 0.0, DAY)
-        _between("max_crashes", self.max_crashes, 1, 1_000)
-        _between("batch", self.batch, 1, 1_000)
-        _between("prefetch", self.prefetch, 0, 10_000)
-        _between("poll_min", self.poll_min, 0.001, 3_600.0)
-        _between("poll_max", self.poll_max, self.poll_min, 3_600.0)
-        _between("unknown_delay", self.unknown_delay, 0.0, DAY)
-        _between("unknown_after", self.unknown_after, 0.0, 366 * DAY)
-        _between("max_abandoned", self.max_abandoned, 0, 1_000)
+            between(f"queues[{queue!r}]", concurrency, 1, 1_000)
+        between("lease", self.lease, 1.0, DAY)
+        between("grace", self.grace, 0.0, DAY)
+        between("max_crashes", self.max_crashes, 1, 1_000)
+        between("batch", self.batch, 1, 1_000)
+        between("prefetch", self.prefetch, 0, 10_000)
+        between("poll_min", self.poll_min, 0.001, 3_600.0)
+        between("poll_max", self.poll_max, self.poll_min, 3_600.0)
+        between("unknown_delay", self.unknown_delay, 0.0, DAY)
+        between("unknown_after", self.unknown_after, 0.0, 366 * DAY)
+        between("max_abandoned", self.max_abandoned, 0, 1_000)
         if self.max_tasks is not None:
-            _between("max_tasks", self.max_tasks, 1, 10**12)
+            between("max_tasks", self.max_tasks, 1, 10**12)
 
 
 class WorkerOptions(TypedDict, total=False):
@@ -96,14 +91,3 @@ class WorkerOptions(TypedDict, total=False):
     unknown_delay: float
     unknown_after: float
     max_abandoned: int
-
-
-def worker_name() -> str:
-    """A name that tells host and process, and is new for each worker."""
-    host = storable(socket.gethostname())  # bytes of any encoding, as far as the system is concerned
-    return f"{host[:150]}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
-def _between(setting: str, value: float, least: float, most: float) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidSetting(setting=setting, value=value, allowed=f"from {least:g} to {most:g}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sa_taskqueue.worker.ending import Ending
 
 if TYPE_CHECKING:
+    from sa_taskqueue.runtime.stop import Stop
     from sa_taskqueue.worker.finisher import Finisher
     from sa_taskqueue.worker.roles import ServingLane, ServingSlots
 
@@ -27,35 +28,6 @@ CANCEL_PATIENCE = 2.0
 
 FLUSH_PATIENCE = 10.0
 """Seconds in which the last ends must be written; a database that is down then costs no more than the leases."""
-
-
-class Stop:
-    """Whether the worker is to end, and how fast. Set on the loop's thread."""
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.at_once = asyncio.Event()
-
-    def request(self) -> None:
-        """Ask for the end; asked a second time, the grace time is over."""
-        if self.requested.is_set():
-            self.at_once.set()
-        self.requested.set()
-
-    async def unless_requested(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do the work; False if the end was asked for first: what a silent server holds up is then cut off."""
-        task, asked = asyncio.create_task(work), asyncio.create_task(self.requested.wait())
-        try:
-            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
-                return True
-            return False
-        finally:
-            asked.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.wait({task})
 
 
 async def wind_down(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from sqlalchemy import Engine
 
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.reservation import Lease, Reservation
+from sa_taskqueue.runtime.holder import holder_name
+from sa_taskqueue.runtime.signals import signals
+from sa_taskqueue.runtime.stop import Stop
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.worker.counts import Counts
 from sa_taskqueue.worker.crew import Crew
-from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerOptions, WorkerSettings, worker_name
-from sa_taskqueue.worker.stop import Stop
+from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY, RECYCLE, WorkerOptions, WorkerSettings
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sa_taskqueue.queue import TaskQueue
 
 logger = logging.getLogger("sa_taskqueue.worker")
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Worker:
@@ -52,7 +50,7 @@ class Worker:
             allowed = "an Engine or AsyncEngine, such as sqlite_engine(url) or create_engine(url)"
             raise InvalidSetting(setting="engine", value=_kind(engine), allowed=allowed)
         self.settings = WorkerSettings(
-            queues=_with_concurrency(queues or [queue.default_queue]), name=name or worker_name(), **settings
+            queues=_with_concurrency(queues or [queue.default_queue]), name=name or holder_name(), **settings
         )
         self.counts = Counts()
         self.exit_code = 0
@@ -98,30 +96,9 @@ class Worker:
             return self._stop
 
     async def _run_with_signals(self) -> int:
-        with _signals(asyncio.get_running_loop(), self.stop):
+        with signals(asyncio.get_running_loop(), self.stop):
             await self.serve()
         return self.exit_code
-
-
-@contextlib.contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for each signal, while the block runs; nothing outside the main thread, where Python allows none."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-
-    def received(number: int, _frame: object) -> None:
-        logger.info("received %s", signal.Signals(number).name)
-        loop.call_soon_threadsafe(stop)
-
-    for number in SIGNALS:
-        signal.signal(number, received)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _kind(engine: object) -> str:

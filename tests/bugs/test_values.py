@@ -24,10 +24,10 @@ from sa_taskqueue.ids import new_id
 from sa_taskqueue.models import QueueMixin
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.retry import never
+from sa_taskqueue.runtime.holder import holder_name
 from sa_taskqueue.session import TaskSession
 from sa_taskqueue.states import Status
 from sa_taskqueue.worker import Worker
-from sa_taskqueue.worker.settings import worker_name
 from tests.checks.source import PACKAGE
 from tests.models import Task
 from tests.worker.support import Database, drain
@@ -124,7 +124,7 @@ def test_a_host_of_any_name_can_run_a_worker(
     db.put(work)
     drain(Worker(queue, engine, drain=True))
     assert db.statuses() == {Status.COMPLETED: 1}
-    assert len(worker_name()) <= 200
+    assert len(holder_name()) <= 200
 
 
 @pytest.mark.parametrize("name", ["x" * 201, "a\0b", "\ud800"])
@@ -252,4 +252,4 @@ def test_only_ids_and_notes_for_people_read_the_wall_clock() -> None:
         for path in PACKAGE.rglob("*.py")
         if any(word in path.read_text(encoding="utf-8") for word in ("time.time(", "time_ns(", ".now(dt", "utcnow"))
     }
-    assert readers <= {"ids.py", "worker/errors.py"}
+    assert readers <= {"ids.py", "runtime/errors.py"}

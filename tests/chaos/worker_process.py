@@ -22,6 +22,7 @@ from sqlalchemy import create_engine, make_url
 
 from sa_taskqueue import TaskContext, TaskQueue, Worker
 from sa_taskqueue.reservation import STRATEGIES, Reservation
+from sa_taskqueue.runtime.faults import install
 from sa_taskqueue.session.sqlite import prepare_sqlite
 from sa_taskqueue.worker import faults
 from tests.chaos.models import ChaosCrashNote, ChaosEffect, ChaosReservation, ChaosTask
@@ -140,7 +141,7 @@ def install_crash(teller: Teller) -> None:
             if name == point and reached[name] == int(nth or 1):
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    faults.install(hook)
+    install(hook)
 
 
 def main(orders: Orders) -> None:

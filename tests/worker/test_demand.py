@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from sa_taskqueue.worker.backoff import Backoff
+from sa_taskqueue.runtime.backoff import Backoff
 from sa_taskqueue.worker.demand import Demand
 
 

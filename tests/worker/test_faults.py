@@ -10,7 +10,9 @@ from sqlalchemy import Engine
 
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.retry import never
-from sa_taskqueue.worker import Worker, faults
+from sa_taskqueue.runtime import faults
+from sa_taskqueue.worker import Worker
+from sa_taskqueue.worker.faults import POINTS
 from tests.worker.support import Database, drain
 
 pytestmark = pytest.mark.servers("sqlite")
@@ -63,4 +65,4 @@ def test_every_point_has_a_name_in_the_list(engine: Engine, db: Database, queue:
 
     db.put_many(work, 2)
     drain(Worker(queue, engine, drain=True))
-    assert set(reached) <= faults.POINTS
+    assert set(reached) <= POINTS

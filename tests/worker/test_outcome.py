@@ -9,9 +9,9 @@ import pytest
 from sa_taskqueue.ids import new_id
 from sa_taskqueue.queue import DEFAULT_RETENTION, TaskQueue
 from sa_taskqueue.retry import fixed, never
+from sa_taskqueue.runtime import errors
 from sa_taskqueue.states import Cancel, Complete, Fail, Outcome, Retry, Snooze, Status
 from sa_taskqueue.store import Claimed, Settlement
-from sa_taskqueue.worker import errors
 from sa_taskqueue.worker.outcome import HandlerTimeout, Outcomes
 from tests.models import Task
 

@@ -13,9 +13,10 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from sa_taskqueue import telemetry
+from sa_taskqueue.runtime.margins import renewal_timeout, safety_margin
 from sa_taskqueue.store import Claimed, Renewed
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
-from sa_taskqueue.worker.renewal import Renewer, renewal_timeout, safety_margin
+from sa_taskqueue.worker.renewal import Renewer
 from tests.support import eventually
 
 LEASE = 60.0

@@ -16,10 +16,11 @@ from sqlalchemy.pool import NullPool
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.queue import TaskQueue
 from sa_taskqueue.runtime.engines import copy_without_pool
+from sa_taskqueue.runtime.margins import safety_margin
 from sa_taskqueue.runtime.side import SideLane
 from sa_taskqueue.store import TaskStore
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
-from sa_taskqueue.worker.renewal import Renewer, safety_margin
+from sa_taskqueue.worker.renewal import Renewer
 from tests.support import eventually
 from tests.tcp_proxy import TcpProxy
 from tests.worker.support import Database

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, Engine, Table, insert, select
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.exceptions import LeaseLost
 from sa_taskqueue.reservation import Lease
+from sa_taskqueue.runtime import faults
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import Settlement
-from sa_taskqueue.worker import faults
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit
 from tests.models import Effect
