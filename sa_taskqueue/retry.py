@@ -15,6 +15,8 @@ from sa_taskqueue.exceptions import InvalidSetting
 
 _MOST_ATTEMPTS = 1000
 _LONGEST_DELAY = 366 * 86_400.0
+_LARGEST_EXPONENT = 700.0
+"""``exp`` of a little more is no float."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,12 @@ def exponential(
         # By logarithms, because 2.0 ** 10_000 overflows.
         if factor == 0.0:
             return 0.0
-        exponent = math.log(factor) + (attempt - 1) * math.log(base)
-        return cap if cap <= 0.0 or exponent >= math.log(cap) else factor * base ** (attempt - 1)
+        power = (attempt - 1) * math.log(base)
+        exponent = math.log(factor) + power
+        if cap <= 0.0 or exponent >= math.log(cap):
+            return cap
+        # With the least of factors the power alone overflows.
+        return math.exp(exponent) if power > _LARGEST_EXPONENT else factor * base ** (attempt - 1)
 
     return _policy(seconds, jitter, cap, max_attempts)
 
