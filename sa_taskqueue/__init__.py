@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ReservationMixin,
     )
     from sa_taskqueue.queue import TaskQueue
+    from sa_taskqueue.relay import Relay
     from sa_taskqueue.reservation import AdvisoryLock, Lease, ReservationTable, RowLock
     from sa_taskqueue.retry import RetryPolicy, exponential, fixed, linear, never
     from sa_taskqueue.session import (
@@ -81,6 +82,7 @@ __all__ = [
     "publish_many",
     "QueueDataclassMixin",
     "QueueMixin",
+    "Relay",
     "ReservationMixin",
     "ReservationTable",
     "Retry",
@@ -114,6 +116,7 @@ _MODULES = {
     "OutboxMixin": "models",
     "QueueDataclassMixin": "models",
     "QueueMixin": "models",
+    "Relay": "relay",
     "ReservationMixin": "models",
     "ReservationTable": "reservation",
     "RetryPolicy": "retry",

@@ -71,6 +71,31 @@ class TasksPruned(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesRelayed(Event):
+    """A broker answered for a batch of messages, and that is stored; ``target`` is the first pattern that leads to it.
+
+    ``count`` were confirmed; ``seconds`` is the time from sending to the COMMIT.
+    """
+
+    target: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGivenUp(Event):
+    """No try is left for a message, or the broker refused it. ``error`` is JSON text.
+
+    ``status`` BLOCKED: the later messages of its key wait for an operator. FAILED: they do not.
+    """
+
+    id: UUID
+    key: str | None
+    status: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionLost(Event):
     """A held connection broke and is made anew."""
 

@@ -34,6 +34,7 @@ from sqlalchemy import (
     extract,
     func,
     literal_column,
+    tuple_,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -235,6 +236,13 @@ class Adapter:
         """Which rows of one status come after this priority; for a read in the order of an index that begins so."""
         return and_(table.c.status == status_literal(status), table.c.priority > priority)
 
+    def at_places(self, rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect | None:
+        """Those of ``rows`` whose two columns are one of ``places``; an index over both finds each.
+
+        The pairs come a second time as the lists ``firsts`` and ``seconds``. None: the database cannot compare pairs.
+        """
+        return None
+
     def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         """Let ``pick`` lock what it finds, leaving out what others hold; here it only reads: guard the change.
 
@@ -327,6 +335,11 @@ class Adapter:
     def classify_driver(self, error: BaseException) -> ErrorKind:
         """The part of `classify` that depends on the database."""
         return ErrorKind.UNIQUE if isinstance(error, IntegrityError) else ErrorKind.OTHER
+
+
+def in_places(rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect:
+    """`Adapter.at_places` by a list of pairs."""
+    return rows.where(tuple_(first, second).in_(bindparam("places", expanding=True)))
 
 
 def at_least(version: tuple[int, ...] | None, *floor: int) -> bool:

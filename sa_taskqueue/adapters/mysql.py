@@ -32,6 +32,7 @@ from sa_taskqueue.adapters.base import (
     after_change,
     bound_inputs,
     changed,
+    in_places,
     seconds_expression,
     status_literal,
 )
@@ -209,6 +210,9 @@ class MySQL(MySQLTypes):
 
     def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         return pick.with_for_update(skip_locked=True)
+
+    def at_places(self, rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect | None:
+        return in_places(rows, first, second)
 
     def lock(self, table: Table) -> AnySelect | None:
         return _these(table).with_for_update()

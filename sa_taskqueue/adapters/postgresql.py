@@ -201,6 +201,10 @@ class PostgreSQL(PostgreSQLTypes):
     def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         return pick.with_for_update(skip_locked=True, key_share=keys_stay)
 
+    def at_places(self, rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect | None:
+        places = row_arrays("places", {"firsts": first.type, "seconds": second.type})
+        return rows.join_from(places, first.table, and_(first == places.c.firsts, second == places.c.seconds))
+
     def take_from(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape | None:
         ranges = row_arrays(
             "ranges",

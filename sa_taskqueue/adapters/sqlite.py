@@ -32,6 +32,7 @@ from sa_taskqueue.adapters.base import (
     at_least,
     bound_inputs,
     changed,
+    in_places,
     seconds_expression,
     status_literal,
 )
@@ -149,6 +150,9 @@ class SQLite(Adapter):
             return HeldTogether(change.where(*still).returning(table.c.id), tuple(inputs))
         lock = select(table.c.id, table.c.epoch, table.c.status).where(these)
         return HeldLocked(lock, change, tuple(inputs), status=status)
+
+    def at_places(self, rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect | None:
+        return in_places(rows, first, second)
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])

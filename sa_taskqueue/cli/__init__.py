@@ -12,6 +12,8 @@ from sa_taskqueue.cli.acting import cancel, prune, retry
 from sa_taskqueue.cli.base import Commands
 from sa_taskqueue.cli.demo import demo
 from sa_taskqueue.cli.looking import check, list_tasks, status, version
+from sa_taskqueue.cli.outbox import outbox
+from sa_taskqueue.cli.relay import relay
 from sa_taskqueue.cli.worker import worker
 
 __all__ = ["main"]
@@ -26,5 +28,5 @@ def main() -> None:
     """
 
 
-for _command in (cancel, check, demo, list_tasks, prune, retry, status, version, worker):
+for _command in (cancel, check, demo, list_tasks, outbox, prune, relay, retry, status, version, worker):
     main.add_command(_command)

@@ -25,7 +25,7 @@ def status(target: str, url: str | None, output: Output) -> None:
     queues = controlled(target, url, lambda control: control.statistics())
     header = ["queue", *(each.value.lower() for each in Status), "oldest due", "lease ended"]
     rows = [
-        [each.queue, *(each.counts.get(one, 0) for one in Status), _ago(each.oldest_due), _ago(each.oldest_expired)]
+        [each.queue, *(each.counts.get(one, 0) for one in Status), ago(each.oldest_due), ago(each.oldest_expired)]
         for each in queues
     ]
     output.show({"queues": [each._asdict() for each in queues]}, table(header, rows) if rows else "no tasks")
@@ -62,7 +62,7 @@ def list_tasks(
             each.attempt,
             each.crashes,
             each.scheduled_at,
-            _summary(each.error),
+            summary(each.error),
         ]
         for each in tasks
     ]
@@ -94,7 +94,7 @@ def version(output: Output) -> None:
     output.show(versions, "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 
-def _summary(error: str | None) -> str:
+def summary(error: str | None) -> str:
     """Code or exception, and first line of the error in the row, which is JSON with the whole traceback."""
     if error is None:
         return ""
@@ -108,5 +108,6 @@ def _summary(error: str | None) -> str:
     return line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 3]}..."
 
 
-def _ago(seconds: float | None) -> str:
+def ago(seconds: float | None) -> str:
+    """Whole seconds, for people."""
     return "" if seconds is None else f"{seconds:.0f} s ago"

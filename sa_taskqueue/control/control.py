@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Engine, Table
 
+from sa_taskqueue.control.base import BATCH, Hands
 from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.queue import TaskQueue
-from sa_taskqueue.runtime.portal import Portal
 from sa_taskqueue.states import TERMINAL, Status
 from sa_taskqueue.store import control as tasks
 from sa_taskqueue.store.control import ALL, REVIVABLE, WAITING, Choice, Retried, TaskRow
@@ -22,17 +22,7 @@ from sa_taskqueue.store.pruning import prune
 from sa_taskqueue.store.stats import QueueStatistics, statistics
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sqlalchemy.ext.asyncio import AsyncEngine
-
-    from sa_taskqueue.runtime.lane import Lane
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-BATCH = 1000
-"""Rows changed in one transaction: their locks are held for as long as it takes."""
 
 
 class Check(NamedTuple):
@@ -43,33 +33,15 @@ class Check(NamedTuple):
     adapter: str
 
 
-class Control:
+class Control(Hands):
     """Looks at the tasks of one queue and changes them, over an Engine or an AsyncEngine: `async with Control(...)`.
 
     Each change is committed in batches and raises the epoch: whoever held the task before cannot finish it.
     """
 
     def __init__(self, queue: TaskQueue, engine: Engine | AsyncEngine) -> None:
+        super().__init__(queue.table, engine)
         self._queue = queue
-        self._table = queue.table
-        self._portal = Portal(engine)
-        self._lane: Lane | None = None
-
-    async def __aenter__(self) -> Self:
-        await self._portal.start()
-        self._lane = self._portal.lane("control")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._portal.aclose()
-
-    @property
-    def _open(self) -> Lane:
-        if self._lane is None:
-            raise RuntimeError("use it as: async with Control(queue, engine) as control")
-        return self._lane
 
     async def list_tasks(
         self,
@@ -131,10 +103,6 @@ class Control:
             kept = self._queue.inbox_retention if older_than is None else older_than
             deleted += await self._prune(prune_inbox, self._queue.inbox_table, kept)
         return deleted
-
-    async def _run(self, operation: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        with named_errors(self._table, self._portal.sync_engine):
-            return await self._open.run(operation, *args, **kwargs)
 
     async def _prune(self, batches: Callable[..., int], table: Table, *which: object) -> int:
         deleted = 0

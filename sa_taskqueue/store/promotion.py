@@ -23,8 +23,8 @@ class Promotion:
     """The promotion of one table: one bounded statement per priority in use, the most urgent first."""
 
     def __init__(self, table: Table, adapter: Adapter) -> None:
-        self._lock = adapter.try_lock(_lock_name(table))
-        self._unlock = adapter.unlock(_lock_name(table))
+        self._lock = adapter.try_lock(lock_name(table))
+        self._unlock = adapter.unlock(lock_name(table))
         columns, index = table.c, index_name(table, "promote")
         waiting = columns.status == status_literal(Status.SCHEDULED)
         following = (
@@ -91,5 +91,6 @@ class Promotion:
                 yield after, float(row.seconds)
 
 
-def _lock_name(table: Table) -> str:
+def lock_name(table: Table) -> str:
+    """The name of the lock under which one process at a time promotes the rows of the table."""
     return f"sa_taskqueue:promote:{table.fullname}"

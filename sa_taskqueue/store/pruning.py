@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -14,26 +15,34 @@ from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.shapes import AnySelect
 from sa_taskqueue.models.indexes import index_name
-from sa_taskqueue.states import Status
 from sa_taskqueue.store.fetching import skip_locked_first
 from sa_taskqueue.store.savepoints import savepoint
 
 Mark = tuple[dt.datetime, uuid.UUID]
-"""How far the index was read: `finished_at` and `id` of a row."""
+"""How far the index was read: when a row ended, and its id."""
 
 
-def prune(connection: Connection, table: Table, status: Status, older_than: dt.timedelta, limit: int) -> int:
+def prune(
+    connection: Connection,
+    table: Table,
+    status: enum.StrEnum,
+    older_than: dt.timedelta,
+    limit: int,
+    *,
+    ended: str = "finished_at",
+) -> int:
     """Delete up to `limit` rows that ended in `status` longer than `older_than` ago; how many were deleted.
+    `ended` is the column that says when.
 
     Fewer than `limit`: there are no more that can be deleted now. Rows that other transactions hold are skipped, and so
     are rows that a foreign key protects, whether it is in the metadata or not.
     """
     adapter = adapter_for(connection.dialect)
-    old = _old_rows(adapter, table, status, older_than)
+    old = _old_rows(adapter, table, status, older_than, ended)
     deleted, mark = 0, None
     while deleted < limit:
         wanted = limit - deleted
-        following = adapter.by_index(_after(table, old, mark), table, index_name(table, "prune"))
+        following = adapter.by_index(_after(table, old, mark, ended), table, index_name(table, "prune"))
         seen = wanted
         if adapter.locks_behind_last:
             # A read first, so that no more rows are asked for than there are. With 100,000 tasks and 8 workers MariaDB
@@ -44,32 +53,30 @@ def prune(connection: Connection, table: Table, status: Status, older_than: dt.t
         deleted += _delete(connection, table, status, [row.id for row in rows])
         if len(rows) < wanted:
             break
-        mark = (rows[-1].finished_at, rows[-1].id)
+        mark = (rows[-1][0], rows[-1].id)
     return deleted
 
 
-def _old_rows(adapter: Adapter, table: Table, status: Status, older_than: dt.timedelta) -> AnySelect:
-    columns = table.c
+def _old_rows(adapter: Adapter, table: Table, status: enum.StrEnum, older_than: dt.timedelta, ended: str) -> AnySelect:
+    columns, moment = table.c, table.c[ended]
     return (
-        select(columns.finished_at, columns.id)
+        select(moment, columns.id)
         .where(columns.status == status_literal(status))
-        .where(columns.finished_at < adapter.ago(older_than.total_seconds()))
-        .order_by(columns.finished_at, columns.id)
+        .where(moment < adapter.ago(older_than.total_seconds()))
+        .order_by(moment, columns.id)
     )
 
 
-def _after(table: Table, old: AnySelect, mark: Mark | None) -> AnySelect:
+def _after(table: Table, old: AnySelect, mark: Mark | None, ended: str) -> AnySelect:
     if mark is None:
         return old
-    finished_at, row_id = mark
-    columns = table.c
+    moment, row_id = mark
+    columns, ended_at = table.c, table.c[ended]
     # Not a row comparison: MySQL reads the index from its start for those.
-    return old.where(columns.finished_at >= finished_at).where(
-        or_(columns.finished_at > finished_at, columns.id > row_id)
-    )
+    return old.where(ended_at >= moment).where(or_(ended_at > moment, columns.id > row_id))
 
 
-def _delete(connection: Connection, table: Table, status: Status, ids: Sequence[uuid.UUID]) -> int:
+def _delete(connection: Connection, table: Table, status: enum.StrEnum, ids: Sequence[uuid.UUID]) -> int:
     """Delete them all; where that is refused, first without what is known to be protected, then by halves."""
     if not ids:
         return 0
@@ -85,7 +92,7 @@ def _delete(connection: Connection, table: Table, status: Status, ids: Sequence[
     return sum(_delete(connection, table, status, half) for half in (ids[:middle], ids[middle:]))
 
 
-def _delete_at_once(connection: Connection, table: Table, status: Status, ids: Sequence[uuid.UUID]) -> int | None:
+def _delete_at_once(connection: Connection, table: Table, status: enum.StrEnum, ids: Sequence[uuid.UUID]) -> int | None:
     """How many were deleted; None when a foreign key forbids it, and then none."""
     statement = delete(table).where(table.c.status == status_literal(status))
     try:

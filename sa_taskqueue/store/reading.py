@@ -16,7 +16,7 @@ Converter = Callable[[Any], Any]
 Column = Sequence[Any]
 ColumnConverter = Callable[[Column], Column]
 
-_UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, LookupError)
+UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, LookupError)
 _RAW = ("id", "scheduled_at", "created_at", "ready_at")
 _FIELDS = len(Claimed._fields)
 _CLAIM_ORDER = itemgetter(Claimed._fields.index("priority"), _FIELDS, 0)
@@ -36,7 +36,7 @@ def shown(convert: Converter | None, value: Any) -> Any:
     """The Python value to show to people, None for one that cannot be read: it must not hide the other rows."""
     try:
         return value if convert is None else convert(value)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -67,7 +67,7 @@ class ClaimReader:
         converters = self._for(dialect)
         try:
             return _converted(converters, sorted(rows, key=_CLAIM_ORDER)), []
-        except _UNREADABLE:
+        except UNREADABLE:
             return _one_by_one(converters, rows)
 
     def _shown(self, name: str) -> ColumnElement[Any]:
@@ -112,7 +112,7 @@ def _one_by_one(
     for row in rows:
         try:
             [claimed] = _converted(converters, [row])
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             bad.append(Unreadable(row[0], f"{type(error).__name__}: {error}"))
         else:
             good.append(((claimed.priority, str(row[_FIELDS]), claimed.id), claimed))

@@ -18,8 +18,9 @@ from sa_taskqueue.adapters.base import ONE, Adapter, status_literal
 from sa_taskqueue.adapters.errors import ErrorKind
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.adapters.shapes import Assignments
+from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.states import KeyStatus, MessageStatus
-from sa_taskqueue.store.fetching import in_parts, skip_locked_first
+from sa_taskqueue.store.fetching import in_parts
 from sa_taskqueue.store.savepoints import savepoint
 
 _LONGEST_LIST = 1000
@@ -56,18 +57,25 @@ def assign(connection: Connection, outbox: Table, keys: Table, ids: Sequence[uui
 
 
 def assign_waiting(connection: Connection, outbox: Table, keys: Table, limit: int) -> int:
-    """Give numbers to up to ``limit`` messages of keys that came in without one; how many got theirs.
+    """Give numbers to messages of keys among the ``limit`` oldest that are free; how many got theirs.
 
     For the relay, at READ COMMITTED: those of writers that know nothing of numbers, published by a late hook of the
-    commit, or promoted. Those that another transaction holds are left out.
+    commit, or promoted. Several relays may do it at once. One that left out what another has locked would give a later
+    message of a key the earlier number: so it waits, and looks again.
     """
-    adapter = adapter_for(connection.dialect)
-    pick = (
-        select(outbox.c.id)
-        .where(outbox.c.status == status_literal(MessageStatus.NEW), outbox.c.key_hash.is_not(None))
-        .order_by(outbox.c.ready_at, outbox.c.id)
+    adapter, columns = adapter_for(connection.dialect), outbox.c
+    oldest = (
+        select(columns.id, columns.key_hash)
+        .where(columns.status == status_literal(MessageStatus.NEW))
+        .order_by(columns.ready_at, columns.id)
+        .limit(limit)
     )
-    found = [row.id for row in skip_locked_first(connection, adapter, pick, rows=limit)]
+    rows = connection.execute(adapter.by_index(oldest, outbox, index_name(outbox, "claim"))).all()
+    found = [row.id for row in rows if row.key_hash is not None]
+    lock = adapter.lock(outbox)
+    if lock is not None:
+        for part in in_parts(sorted(found), adapter.longest_list):
+            connection.execute(lock, {"ids": part})
     return len(assign(connection, outbox, keys, found)) if found else 0
 
 

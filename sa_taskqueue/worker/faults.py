@@ -1,4 +1,4 @@
-"""Named points at which a test may end the process or raise; without a hook a point is one comparison."""
+"""The named points of a worker, at which a test may end the process or raise."""
 
 from __future__ import annotations
 

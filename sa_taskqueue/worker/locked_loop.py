@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.threads import OneThread, call_soon
 from sa_taskqueue.worker.ending import End, Ending
-from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.locked_slots import CLAIM_FAILURES, LockedSlots, not_claimed
 from sa_taskqueue.worker.outcome import HandlerTimeout
 

@@ -15,10 +15,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sa_taskqueue import telemetry
 from sa_taskqueue.exceptions import TaskQueueError
+from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.faults import point
 from sa_taskqueue.worker.held import HeldTask
 from sa_taskqueue.worker.locked_work import LockedTask, LockedWork
 
