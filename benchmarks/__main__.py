@@ -1,4 +1,4 @@
-"""``python -m benchmarks floor|enqueue|enqueue-from|drain|latency|decay|wal --url URL [--json] [--rounds 5]``."""
+"""``python -m benchmarks floor|enqueue|enqueue-from|drain|latency|decay|wal|relay --url URL [--json] [--rounds 5]``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.enqueue import enqueue
 from benchmarks.enqueue_from import enqueue_from
 from benchmarks.floor import floor
 from benchmarks.latency import latency
+from benchmarks.relay import relay
 from benchmarks.report import Result, show
 from benchmarks.tables import make_engine
 from benchmarks.wal import wal
@@ -81,6 +82,12 @@ def run_wal(options: argparse.Namespace) -> list[Result]:
     return wal(engine, options.url, tasks=options.tasks, rounds=options.rounds, batch=options.batch)
 
 
+def run_relay(options: argparse.Namespace) -> list[Result]:
+    """From the outbox to a broker."""
+    engine = make_engine(options.url, synchronous=options.synchronous)
+    return relay(engine, options.url, options.to, messages=options.messages, rounds=options.rounds, batch=options.batch)
+
+
 def parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--url", required=True, help="SQLAlchemy URL; tables bench_* are made and dropped in it")
@@ -115,6 +122,10 @@ def parser() -> argparse.ArgumentParser:
     decays.add_argument("--case", action="append", choices=list(CASES), help="may be repeated; default: all")
     decays.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows in the way")
     command("wal", run_wal, worker).add_argument("--tasks", type=int, default=20_000)
+    relays = command("relay", run_relay)
+    relays.add_argument("--to", required=True, help="URL of the broker")
+    relays.add_argument("--messages", type=int, default=20_000)
+    relays.add_argument("--batch", type=int, default=500)
     return top
 
 

@@ -1,4 +1,4 @@
-"""Killing a worker at a moment when it holds a task for certain."""
+"""Killing a process at a moment when it holds something for certain."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from models import Task
@@ -15,7 +16,7 @@ from sqlalchemy import Engine, func, select
 
 @dataclass(frozen=True)
 class KilledHolding:
-    """A worker that is dead, and the number of tasks it left reserved."""
+    """A process that is dead, and how much it left reserved."""
 
     name: str
     held: int
@@ -31,25 +32,32 @@ def tasks_held(engine: Engine, name: str) -> int:
 
 
 def kill_while_it_holds(engine: Engine, worker: subprocess.Popen[bytes], name: str, patience: float) -> KilledHolding:
-    """Freeze the worker, look whether it holds a task, and kill it if so; otherwise let it run on and try again.
+    """Kill the worker at a moment when it holds a task."""
+    return kill_when_it_holds(worker, name, patience, lambda: tasks_held(engine, name))
+
+
+def kill_when_it_holds(
+    process: subprocess.Popen[bytes], name: str, patience: float, held: Callable[[], int]
+) -> KilledHolding:
+    """Freeze the process, look whether it holds something, and kill it if so; otherwise let it run on and try again.
 
     A frozen process can finish nothing, so what is seen reserved before the kill is what it leaves behind. A statement
     it had already sent may still be carried out: hence the pause before the look, and a second look at the end.
     """
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        if worker.poll() is not None:
-            sys.exit(f"{name} ended by itself with code {worker.returncode}")
-        if tasks_held(engine, name) == 0:
+        if process.poll() is not None:
+            sys.exit(f"{name} ended by itself with code {process.returncode}")
+        if held() == 0:
             time.sleep(0.01)
             continue
-        os.kill(worker.pid, signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
         time.sleep(0.1)
-        if tasks_held(engine, name) > 0:
-            worker.kill()
-            worker.wait()
-            if held := tasks_held(engine, name):
-                return KilledHolding(name, held)
-            sys.exit(f"{name} was killed, but the statement it had sent finished its last task: run again")
-        os.kill(worker.pid, signal.SIGCONT)
-    sys.exit(f"{name} never held a task: nothing was killed")
+        if held() > 0:
+            process.kill()
+            process.wait()
+            if left := held():
+                return KilledHolding(name, left)
+            sys.exit(f"{name} was killed, but the statement it had sent finished its last work: run again")
+        os.kill(process.pid, signal.SIGCONT)
+    sys.exit(f"{name} never held anything: nothing was killed")
