@@ -14,6 +14,19 @@ from urllib.parse import urlsplit
 
 from benchmarks.plain.base import body
 
+HEADERS = {
+    "ce-specversion": "1.0",
+    "ce-id": "019acb6e-7a35-7c41-9d5c-3f1f2f9b6a01",
+    "ce-source": "/benchmarks",
+    "ce-type": "bench-0123456789ab",
+    "ce-time": "2026-12-01T00:00:00.000000Z",
+    "ce-epoch": "1",
+    "sa-taskqueue-id": "019acb6e-7a35-7c41-9d5c-3f1f2f9b6a01",
+    "sa-taskqueue-epoch": "1",
+    "content-type": "application/json",
+}
+"""What the client alone sends beside the payload: as much as the relay, whose messages say what they are."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -66,7 +79,7 @@ async def _redis(job: Job) -> Client:
     async def send(payloads: list[bytes]) -> None:
         async with redis.pipeline(transaction=True) as pipeline:
             for payload in payloads:
-                pipeline.xadd(job.topic, {"payload": payload})
+                pipeline.xadd(job.topic, {**HEADERS, "data": payload})
             await pipeline.execute()
 
     async def close() -> None:
@@ -83,14 +96,11 @@ async def _rabbitmq(job: Job) -> Client:
     channel = await connection.channel(publisher_confirms=True)
     await channel.declare_queue(job.topic, durable=True)
 
+    def message(payload: bytes) -> aio_pika.Message:
+        return aio_pika.Message(payload, headers=dict(HEADERS), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+
     async def send(payloads: list[bytes]) -> None:
-        persistent = aio_pika.DeliveryMode.PERSISTENT
-        await asyncio.gather(
-            *(
-                channel.default_exchange.publish(aio_pika.Message(each, delivery_mode=persistent), job.topic)
-                for each in payloads
-            )
-        )
+        await asyncio.gather(*(channel.default_exchange.publish(message(each), job.topic) for each in payloads))
 
     async def close() -> None:
         await channel.queue_delete(job.topic)
@@ -107,7 +117,7 @@ async def _nats(job: Job) -> Client:
     await stream.add_stream(name=job.topic, subjects=[job.topic])
 
     async def send(payloads: list[bytes]) -> None:
-        await asyncio.gather(*(stream.publish(job.topic, each) for each in payloads))
+        await asyncio.gather(*(stream.publish(job.topic, each, headers=HEADERS) for each in payloads))
 
     async def close() -> None:
         await stream.delete_stream(job.topic)
@@ -124,7 +134,7 @@ async def _kafka(job: Job) -> Client:
 
     async def send(payloads: list[bytes]) -> None:
         for each in payloads:
-            producer.produce(job.topic, each)
+            producer.produce(job.topic, each, headers=HEADERS)
         producer.flush()
 
     async def close() -> None:
