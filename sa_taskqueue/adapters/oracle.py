@@ -40,7 +40,7 @@ from sqlalchemy.sql.compiler import DDLCompiler, GenericTypeCompiler
 from sqlalchemy.sql.visitors import replacement_traverse
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from sa_taskqueue.adapters.base import Adapter, Seconds, bound_inputs, changed, in_places, seconds_expression
+from sa_taskqueue.adapters.base import Adapter, Seconds, bound_inputs, changed, seconds_expression
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.partial import IndexedRows
 from sa_taskqueue.adapters.shapes import (
@@ -212,9 +212,6 @@ class Oracle(Adapter):
     def lock(self, table: Table) -> AnySelect | None:
         these = table.c.id.in_(bindparam("ids", expanding=True))
         return select(table.c.id).where(these).order_by(table.c.id).suffix_with(_WAIT)
-
-    def at_places(self, rows: AnySelect, first: Column[Any], second: Column[Any]) -> AnySelect | None:
-        return in_places(rows, first, second)
 
     def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
         found = next((one for one in table.indexes if one.name == index), None)
