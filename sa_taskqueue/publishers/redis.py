@@ -51,6 +51,7 @@ class RedisPublisher(ConnectedPublisher):
             max_connections=1,
             timeout=self.timeout,
             socket_connect_timeout=self.timeout,
+            socket_timeout=self.timeout,  # redis-py has 5 s of its own
             retry=Retry(NoBackoff(), 0),
             **self._client_options,
         )

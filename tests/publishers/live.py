@@ -152,13 +152,13 @@ class LiveRedis(Live):
 
         topic = f"t{uuid.uuid4().hex}"
         yield topic
-        async with Redis.from_url(self.url) as client:
+        async with Redis.from_url(self.url, socket_timeout=TIMEOUT) as client:
             await client.delete(topic)
 
     async def read(self, topic: str, count: int) -> list[Arrived]:
         from redis.asyncio import Redis
 
-        async with Redis.from_url(self.url) as client:
+        async with Redis.from_url(self.url, socket_timeout=TIMEOUT) as client:
             rows: Any = await client.xrange(topic, count=count)
         found = []
         for _, fields in rows:

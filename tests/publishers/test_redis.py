@@ -9,6 +9,7 @@ from tests.publishers.conftest import Open, available
 from tests.publishers.live import LiveRedis
 from tests.publishers.messages import all_sent, keyed, message
 from tests.servers.valkey import ValkeyBroker
+from tests.support import TIMEOUT
 
 redis = pytest.importorskip("redis.asyncio")
 
@@ -28,7 +29,7 @@ def own(pytestconfig: pytest.Config) -> Iterator[str]:
 
 async def test_a_key_that_is_no_stream_refuses_only_its_topic(live: LiveRedis, opened: Open) -> None:
     async with live.topic() as topic, live.topic() as other, opened(live.url) as publisher:
-        async with redis.Redis.from_url(live.url) as client:
+        async with redis.Redis.from_url(live.url, socket_timeout=TIMEOUT) as client:
             await client.set(topic, "text")
         first, second = await publisher.publish([message(topic), message(other)])
     assert isinstance(first, Refused)
@@ -37,7 +38,7 @@ async def test_a_key_that_is_no_stream_refuses_only_its_topic(live: LiveRedis, o
 
 
 async def test_a_server_out_of_memory_takes_nothing_and_later_all(own: str, opened: Open) -> None:
-    async with opened(own) as publisher, redis.Redis.from_url(own) as client:
+    async with opened(own) as publisher, redis.Redis.from_url(own, socket_timeout=TIMEOUT) as client:
         await client.config_set("maxmemory", "1")
         batch = keyed("orders", 3, 2)
         outcomes = await publisher.publish(batch)
@@ -53,7 +54,7 @@ async def test_a_server_out_of_memory_takes_nothing_and_later_all(own: str, open
 async def test_a_stream_is_trimmed_to_about_its_length(live: LiveRedis, opened: Open) -> None:
     async with live.topic() as topic, opened(f"{live.url}?maxlen=100") as publisher:
         assert all_sent(await publisher.publish([message(topic, number=number) for number in range(1000)]))
-        async with redis.Redis.from_url(live.url) as client:
+        async with redis.Redis.from_url(live.url, socket_timeout=TIMEOUT) as client:
             assert 100 <= await client.xlen(topic) < 500
 
 
