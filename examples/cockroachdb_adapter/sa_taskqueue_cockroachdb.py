@@ -8,6 +8,7 @@ from typing import ClassVar
 from sqlalchemy import BigInteger, Dialect, Table, bindparam, select
 
 from sa_taskqueue.adapters.base import Adapter, at_least, changed, status_literal
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error, sqlstate
 from sa_taskqueue.adapters.postgresql import PostgreSQLTypes, row_arrays
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
@@ -69,6 +70,12 @@ class CockroachDB(PostgreSQLTypes):
 
     def notify(self, channel: str, payload: str) -> AnySelect | None:
         return None
+
+    def classify_driver(self, error: BaseException) -> ErrorKind:
+        # 40003: the connection to the node that committed was lost within the cluster, and nobody knows how it ended.
+        if sqlstate(driver_error(error)) == "40003":
+            return ErrorKind.DISCONNECT
+        return super().classify_driver(error)
 
     def worker_settings(self) -> Sequence[str]:
         return ("SET lock_timeout = '2s'", "SET statement_timeout = '30s'")

@@ -12,19 +12,35 @@ on the server takes one of the whole table instead.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Float, Integer, Table, bindparam, cast, func, literal_column, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Dialect,
+    Float,
+    Integer,
+    Table,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import mssql
+from sqlalchemy.sql import operators
 from sqlalchemy.sql.selectable import _OffsetLimitParam
 from sqlalchemy.sql.util import ClauseAdapter
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from sa_taskqueue.adapters.base import Adapter, Seconds, bound_inputs, changed, seconds_expression
-from sa_taskqueue.adapters.errors import ErrorKind, driver_error, error_number
+from sa_taskqueue.adapters.errors import ErrorKind, driver_error
+from sa_taskqueue.adapters.partial import IndexedRows
 from sa_taskqueue.adapters.shapes import (
     AnySelect,
     AssignFrom,
@@ -38,7 +54,8 @@ from sa_taskqueue.adapters.shapes import (
 )
 from sa_taskqueue.states import Status
 
-# https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
+# https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors; from 20002 to
+# 20047 FreeTDS, which is under pymssql; 40197 to 49920 Azure SQL, under load or while it moves a database.
 _KINDS = {
     1205: ErrorKind.DEADLOCK,
     3960: ErrorKind.SERIALIZATION,
@@ -50,29 +67,42 @@ _KINDS = {
     3906: ErrorKind.READ_ONLY,
     229: ErrorKind.NO_PRIVILEGE,
     230: ErrorKind.NO_PRIVILEGE,
+    1101: ErrorKind.DISK_FULL,
     1105: ErrorKind.DISK_FULL,
     9002: ErrorKind.DISK_FULL,
-    596: ErrorKind.DISCONNECT,
-    6005: ErrorKind.DISCONNECT,
-    10053: ErrorKind.DISCONNECT,
-    10054: ErrorKind.DISCONNECT,
-    10060: ErrorKind.DISCONNECT,
-    20002: ErrorKind.DISCONNECT,
-    20003: ErrorKind.DISCONNECT,
-    20004: ErrorKind.DISCONNECT,
-    20006: ErrorKind.DISCONNECT,
-    20009: ErrorKind.DISCONNECT,
-    20047: ErrorKind.DISCONNECT,
-    40197: ErrorKind.DISCONNECT,
-    40501: ErrorKind.DISCONNECT,
-    40613: ErrorKind.DISCONNECT,
+    **dict.fromkeys((596, 6005, 10053, 10054, 10060, 40197, 40501, 40613, 49918, 49919, 49920), ErrorKind.DISCONNECT),
+    **dict.fromkeys((20002, 20003, 20004, 20006, 20009, 20017, 20047), ErrorKind.DISCONNECT),
 }
 
+_LOST = ("08", "IMC")
+"""SQLSTATE of ODBC, all of class 08, and those of a connection that could not be resumed."""
+
 _WAITING = "WITH (UPDLOCK, ROWLOCK)"
-_SKIPPING = "WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)"
+_SKIPPING = "UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK"
+
+_PREPARER = mssql.dialect().identifier_preparer  # type: ignore[no-untyped-call]
 
 _NUMBER = re.compile(r"\((\d+)\) \(SQL\w+\)")
 """Where ODBC has the server's number in its message: ``... (1205) (SQLExecDirectW)``."""
+
+
+class Moment(TypeDecorator[dt.datetime]):
+    """``DATETIME2(6)``, bound as text: pymssql cuts a datetime to milliseconds, and a row would be behind itself."""
+
+    impl = mssql.DATETIME2
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(6)
+
+    def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> Any:
+        return None if value is None else value.isoformat(timespec="microseconds")
+
+    def bind_expression(self, bindparam: BindParameter[Any]) -> ColumnElement[Any]:
+        return cast(bindparam, mssql.DATETIME2(6))  # type: ignore[no-untyped-call]
+
+    def get_dbapi_type(self, dbapi: Any) -> None:
+        """Text, as far as the driver is concerned."""
 
 
 class SQLServer(Adapter):
@@ -86,7 +116,7 @@ class SQLServer(Adapter):
         return mssql.BINARY(16)
 
     def timestamp_type(self) -> TypeEngine[Any]:
-        return mssql.DATETIME2(6)  # type: ignore[no-untyped-call]
+        return Moment()
 
     def json_type(self) -> TypeEngine[Any]:
         return mssql.NVARCHAR()
@@ -137,9 +167,22 @@ class SQLServer(Adapter):
         these = table.c.id.in_(bindparam("ids", expanding=True))
         return select(table.c.id).where(these).order_by(table.c.id).with_hint(table, _WAITING, "mssql")
 
+    def by_index(self, pick: AnySelect, table: Table, index: str) -> AnySelect:
+        # Of a small table the server reads the clustered index and sorts, which locks every due row for one claim. Only
+        # where the filter is word for word a condition of the query: else the server may refuse the hint (8622).
+        found = next((one for one in table.indexes if one.name == index), None)
+        rows = found.kwargs.get("mssql_where") if found is not None else None
+        exact = isinstance(rows, IndexedRows) and getattr(rows.condition, "operator", None) is operators.eq
+        if not exact or "%" in index:  # the drivers differ in how a hint says a percent sign
+            return pick
+        return pick.with_hint(table, f"WITH (INDEX({_PREPARER.quote(index)}))", "mssql")
+
     def skip_locked(self, pick: AnySelect, *, keys_stay: bool = False) -> AnySelect:
         for table in pick.get_final_froms():
-            pick = pick.with_hint(table, _SKIPPING, "mssql")
+            hinted = pick._hints.get((table, "mssql"), "WITH ()")  # noqa: SLF001 - a second hint replaces the first
+            indexed = hinted.removeprefix("WITH (").removesuffix(")")
+            hints = ", ".join(filter(None, (indexed, _SKIPPING)))
+            pick = pick.with_hint(table, f"WITH ({hints})", "mssql")
         return pick
 
     def worker_settings(self) -> Sequence[str]:
@@ -147,14 +190,7 @@ class SQLServer(Adapter):
         return ("SET LOCK_TIMEOUT 2000", "SET XACT_ABORT OFF")
 
     def classify_driver(self, error: BaseException) -> ErrorKind:
-        original = driver_error(error)
-        number = error_number(original)
-        if number is None:
-            if str(next(iter(original.args), "")).startswith("08"):  # SQLSTATE, from ODBC
-                return ErrorKind.DISCONNECT
-            found = _NUMBER.search(str(original))
-            number = int(found[1]) if found else 0
-        return _KINDS.get(number, ErrorKind.OTHER)
+        return _KINDS.get(_number(driver_error(error)), ErrorKind.OTHER)
 
     def _moved(self, seconds: ColumnElement[float]) -> ColumnElement[Any]:
         """In two steps: DATEADD takes 32 bits, which are 35 minutes in microseconds."""
@@ -168,3 +204,16 @@ class SQLServer(Adapter):
 def _top(pick: AnySelect) -> AnySelect:
     """The limit by its own class of parameter: SQLAlchemy writes TOP for that, and OFFSET ... FETCH for any other."""
     return pick.limit(_OffsetLimitParam("at_most", type_=Integer()))
+
+
+def _number(error: BaseException) -> int:
+    """The number of the server or of FreeTDS; 10054 for a connection that ODBC calls lost; 0 where there is none."""
+    first = next(iter(error.args), None)
+    if isinstance(first, tuple):  # pymssql, while it connects
+        first = next(iter(first), None)
+    if isinstance(first, int):
+        return first
+    if isinstance(first, str) and first.startswith(_LOST):
+        return 10054
+    found = _NUMBER.search(str(error))
+    return int(found[1]) if found else 0

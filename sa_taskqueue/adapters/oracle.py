@@ -2,7 +2,8 @@
 
 ``FOR UPDATE`` is refused beside ``FETCH FIRST`` (ORA-02014), and ``ROWNUM`` counts before locked rows are skipped. But
 with ``SKIP LOCKED`` a row is locked when it is fetched: so a cursor without a limit is read for exactly as many rows as
-are wanted, and closed. The driver must not fetch ahead: `bound_fetch`.
+are wanted, and closed. The driver must not fetch ahead: `bound_fetch`. The cursor sees the table as it was when it was
+opened, so the rows are read again, with the same conditions, once they are locked.
 
 Moments are ``TIMESTAMP(6)`` in UTC, not ``WITH TIME ZONE``: python-oracledb drops the zone of an aware datetime, which
 is then stored in the session's zone (python-oracledb #414), and the server indexes such a column as an expression.
@@ -15,10 +16,12 @@ from __future__ import annotations
 
 import functools
 import operator
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, ClassVar, cast
 
 from sqlalchemy import (
+    Case,
     Column,
     ColumnElement,
     Float,
@@ -40,7 +43,7 @@ from sqlalchemy.sql.compiler import DDLCompiler, GenericTypeCompiler
 from sqlalchemy.sql.visitors import replacement_traverse
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from sa_taskqueue.adapters.base import Adapter, Seconds, bound_inputs, changed, seconds_expression
+from sa_taskqueue.adapters.base import Adapter, Seconds, after_change, bound_inputs, changed, seconds_expression
 from sa_taskqueue.adapters.errors import ErrorKind, driver_error
 from sa_taskqueue.adapters.partial import IndexedRows
 from sa_taskqueue.adapters.shapes import (
@@ -56,41 +59,28 @@ from sa_taskqueue.adapters.shapes import (
 )
 from sa_taskqueue.states import Status
 
-# https://docs.oracle.com/en/error-help/db/
-_KINDS = {
-    "ORA-00060": ErrorKind.DEADLOCK,
-    "ORA-08177": ErrorKind.SERIALIZATION,
-    "ORA-01555": ErrorKind.SERIALIZATION,
-    "ORA-00054": ErrorKind.LOCK_TIMEOUT,
-    "ORA-30006": ErrorKind.LOCK_TIMEOUT,
-    "ORA-00001": ErrorKind.UNIQUE,
-    "ORA-00942": ErrorKind.MISSING_TABLE,
-    "ORA-00904": ErrorKind.MISSING_COLUMN,
-    "ORA-01456": ErrorKind.READ_ONLY,
-    "ORA-16000": ErrorKind.READ_ONLY,
-    "ORA-01031": ErrorKind.NO_PRIVILEGE,
-    "ORA-41900": ErrorKind.NO_PRIVILEGE,
-    "ORA-01536": ErrorKind.DISK_FULL,
-    "ORA-01653": ErrorKind.DISK_FULL,
-    "ORA-01654": ErrorKind.DISK_FULL,
-    "ORA-01691": ErrorKind.DISK_FULL,
-    "ORA-00028": ErrorKind.DISCONNECT,
-    "ORA-01012": ErrorKind.DISCONNECT,
-    "ORA-01033": ErrorKind.DISCONNECT,
-    "ORA-01034": ErrorKind.DISCONNECT,
-    "ORA-01089": ErrorKind.DISCONNECT,
-    "ORA-02396": ErrorKind.DISCONNECT,
-    "ORA-03113": ErrorKind.DISCONNECT,
-    "ORA-03114": ErrorKind.DISCONNECT,
-    "ORA-03135": ErrorKind.DISCONNECT,
-    "ORA-12514": ErrorKind.DISCONNECT,
-    "ORA-12537": ErrorKind.DISCONNECT,
-    "ORA-12541": ErrorKind.DISCONNECT,
-    "ORA-25408": ErrorKind.DISCONNECT,
-    "DPY-1001": ErrorKind.DISCONNECT,
-    "DPY-4011": ErrorKind.DISCONNECT,
-    "DPY-6005": ErrorKind.DISCONNECT,
+# https://docs.oracle.com/en/error-help/db/ for ORA. python-oracledb says DPY-4011 instead of ORA-00028, 03113, 03114,
+# 03135 and their like, in thin mode and in thick (its errors.py); before there is a connection, the code as it is.
+_CODES = {
+    ErrorKind.DEADLOCK: "ORA-00060",
+    ErrorKind.SERIALIZATION: "ORA-08177 ORA-01555",
+    # 02049: over a database link; 04021: a lock of the dictionary. DPY-4024, DPI-1067: `Connection.call_timeout`.
+    ErrorKind.LOCK_TIMEOUT: "ORA-00054 ORA-30006 ORA-02049 ORA-04021 DPY-4024 DPI-1067",
+    ErrorKind.UNIQUE: "ORA-00001",
+    ErrorKind.MISSING_TABLE: "ORA-00942",
+    ErrorKind.MISSING_COLUMN: "ORA-00904",
+    # 12081: ALTER TABLE ... READ ONLY.
+    ErrorKind.READ_ONLY: "ORA-01456 ORA-12081 ORA-16000",
+    ErrorKind.NO_PRIVILEGE: "ORA-01031 ORA-01950 ORA-41900",
+    ErrorKind.DISK_FULL: "ORA-01536 ORA-01652 ORA-01653 ORA-01654 ORA-01691 ORA-30036 ORA-00257",
+    ErrorKind.DISCONNECT: (
+        "ORA-00018 ORA-00020 ORA-00028 ORA-01012 ORA-01033 ORA-01034 ORA-01089 ORA-01090 ORA-01092 ORA-02396 ORA-03113"
+        " ORA-03114 ORA-03135 ORA-12170 ORA-12505 ORA-12514 ORA-12516 ORA-12518 ORA-12519 ORA-12520 ORA-12528 ORA-12537"
+        " ORA-12541 ORA-12543 ORA-12547 ORA-12570 ORA-25402 ORA-25408"
+        " DPY-1001 DPY-4011 DPY-4033 DPY-6000 DPY-6001 DPY-6003 DPY-6005 DPI-1010 DPI-1080"
+    ),
 }
+_KINDS = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
 _WAIT = "FOR UPDATE WAIT 2"
 """Seconds. Without it a worker waits for ever for one row, and lets all its leases lapse."""
@@ -141,6 +131,21 @@ def _indexed(column: ColumnElement[Any], rows: IndexedRows) -> ColumnElement[Any
     return case((rows.condition, column))
 
 
+def _by_columns(pick: AnySelect, table: Table) -> ColumnElement[bool] | None:
+    """The conditions of ``pick`` as they were before `Oracle.by_index`: a read by id is to use no other index."""
+    if (conditions := pick.whereclause) is None:
+        return None
+    rows = (index.kwargs.get("postgresql_where") for index in table.indexes)
+    keys = [(_indexed(column, each), column) for each in rows if isinstance(each, IndexedRows) for column in table.c]
+
+    def plain(element: Any, **_: Any) -> ColumnElement[Any] | None:
+        if not isinstance(element, Case):
+            return None
+        return next((column for key, column in keys if key.compare(element)), None)
+
+    return cast("ColumnElement[bool]", replacement_traverse(conditions, {}, plain))
+
+
 _SECONDS_IN = {"day": "86400", "hour": "3600", "minute": "60", "second": "1"}
 
 
@@ -184,15 +189,14 @@ class Oracle(Adapter):
         return func.to_clob(type_coerce(text, BoundClob()), type_=Text())
 
     def take(self, table: Table, pick: AnySelect, assignments: Assignments, columns: Columns) -> TakeShape:
-        cursor = self.skip_locked(pick.with_only_columns(columns[0]))
-        these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
-        read = select(*columns).where(these)
-        return FetchThenUpdate(cursor, changed(table, assignments).where(these), read, self.bound_fetch)
+        locked = self.take_locks(table, pick, after_change(columns, assignments))
+        return replace(locked, change=changed(table, assignments).where(_these(table, self.id_type())))
 
-    def take_locks(self, table: Table, due: AnySelect, columns: Columns) -> TakeShape:
+    def take_locks(self, table: Table, due: AnySelect, columns: Columns) -> FetchThenUpdate:
         cursor = self.skip_locked(due.with_only_columns(columns[0]))
-        these = table.c.id.in_(bindparam("ids", type_=self.id_type(), expanding=True))
-        return FetchThenUpdate(cursor, None, select(*columns).where(these), self.bound_fetch)
+        still = _by_columns(due, table)
+        conditions = (_these(table, self.id_type()), *([] if still is None else [still]))
+        return FetchThenUpdate(cursor, select(*columns).where(*conditions), None, self.bound_fetch)
 
     def held(
         self,
@@ -240,6 +244,10 @@ class Oracle(Adapter):
 
     def _moved(self, seconds: ColumnElement[float]) -> ColumnElement[Any]:
         return self.clock() + func.numtodsinterval(seconds, literal_column("'SECOND'"), type_=Interval())
+
+
+def _these(table: Table, type_: TypeEngine[Any]) -> ColumnElement[bool]:
+    return table.c.id.in_(bindparam("ids", type_=type_, expanding=True))
 
 
 def _quoted(name: str) -> str:

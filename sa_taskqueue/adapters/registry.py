@@ -81,6 +81,13 @@ def _postgresql(dialect: Dialect) -> Adapter:
     return _from_version(PostgreSQL(dialect), PostgreSQLTypes(dialect), 9, 5)
 
 
+def _yugabytedb(dialect: Dialect) -> Adapter:
+    """Its own dialect does not ask for the version. YugabyteDB before 2.25 is PostgreSQL 11, which the others take."""
+    adapter = PostgreSQL(dialect)
+    adapter.version = adapter.version or (11, 2)
+    return adapter
+
+
 def _mysql(dialect: Dialect) -> Adapter:
     portable = MySQLTypes(dialect)
     if getattr(dialect, "is_mariadb", False):
@@ -128,6 +135,7 @@ _FACTORIES: dict[str, AdapterFactory] = {
     "oracle": _oracle,
     "postgresql": _postgresql,
     "sqlite": SQLite,
+    "yugabytedb": _yugabytedb,
 }
 
 _adapters: dict[tuple[Any, ...], Adapter] = {}

@@ -70,13 +70,14 @@ class CompareAndSet:
 class FetchThenUpdate:
     """Where rows lock as they are fetched: a cursor without a limit, of which exactly ``at_most`` rows are fetched.
 
-    It gives the ids. Then these are changed by primary key, unless they are only to be locked, and read as they are now
-    (both take ``ids``). ``bound`` keeps the driver's cursor from fetching ahead.
+    It gives the ids. Under their locks ``read`` takes these ``ids``, with the values as they will be after the update:
+    a cursor may give rows as they were before they were locked, so it leaves out what has changed. The rest is changed
+    by primary key (``ids``), unless it is only to be locked. ``bound`` keeps the driver's cursor from fetching ahead.
     """
 
     cursor: AnySelect
-    change: Update | Delete | None
     read: AnySelect
+    change: Update | Delete | None
     bound: Callable[[Any, int], None]
 
 

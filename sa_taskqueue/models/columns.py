@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, SmallInteger, String, text
+from sqlalchemy import BigInteger, Integer, SmallInteger, Unicode, text
 from sqlalchemy.orm import MappedColumn, mapped_column
 from sqlalchemy.types import TypeEngine
 
@@ -24,7 +24,8 @@ class ColumnSpec(NamedTuple):
 
 
 def string(length: int) -> Callable[[], Type]:
-    return lambda: String(length)
+    """NVARCHAR on SQL Server: pymssql sends text as N'...', and such text finds no key of an index over a VARCHAR."""
+    return lambda: Unicode(length)
 
 
 def literal(sql: str) -> Callable[[], Any]:

@@ -13,9 +13,9 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
-    String,
     Table,
     Text,
+    Unicode,
     bindparam,
     case,
     literal_column,
@@ -110,7 +110,9 @@ class Claims:
         columns = self._table.c
         due = (
             select(columns.id)
-            .where(columns.queue == bindparam("of_queue", type_=String()), columns.status == status_literal(Status.NEW))
+            .where(
+                columns.queue == bindparam("of_queue", type_=Unicode()), columns.status == status_literal(Status.NEW)
+            )
             .order_by(columns.priority, columns.ready_at, columns.id)
             .limit(bindparam("at_most", type_=Integer()))
         )
@@ -127,7 +129,7 @@ class Claims:
             (columns.attempt, columns.attempt + ONE),
             (columns.epoch, columns.epoch + ONE),
             (columns.reserved_until, self._adapter.after(bindparam("lease", type_=Float()))),
-            (columns.reserved_by, bindparam("holder", type_=String())),
+            (columns.reserved_by, bindparam("holder", type_=Unicode())),
             freed_at_start(self._table),
         ]
 

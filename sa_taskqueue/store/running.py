@@ -47,14 +47,14 @@ def take(connection: Connection, shape: TakeShape, values: Values) -> Sequence[A
         case CompareAndSet(candidates, change):
             found = connection.execute(candidates, values).fetchall()
             return [row[:-2] for row in found if _won(connection, change, values, row)]
-        case FetchThenUpdate(cursor, change, read, bound):
+        case FetchThenUpdate(cursor, read, change, bound):
             found = fetch_exactly(connection, cursor, values, rows=values["at_most"], bound=bound)
             if not found:
                 return []
-            ids = {"ids": [row[0] for row in found]}
-            if change is not None:
-                connection.execute(change, {**values, **ids})
-            return connection.execute(read, ids).fetchall()
+            rows = connection.execute(read, {**values, "ids": [row[0] for row in found]}).fetchall()
+            if rows and change is not None:
+                connection.execute(change, {**values, "ids": [row[0] for row in rows]})
+            return rows
         case ReadThenLock():
             return _lock_candidates(connection, shape, values)
 

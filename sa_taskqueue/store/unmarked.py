@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Float, Integer, String, Table, bindparam, case, literal_column, select
+from sqlalchemy import Connection, Float, Integer, Table, Unicode, bindparam, case, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
 from sa_taskqueue.adapters.base import Adapter, status_literal
@@ -133,7 +133,7 @@ def due(table: Table, adapter: Adapter) -> AnySelect:
     columns = table.c
     found = (
         select(columns.id)
-        .where(columns.queue == bindparam("of_queue", type_=String()), columns.status == status_literal(Status.NEW))
+        .where(columns.queue == bindparam("of_queue", type_=Unicode()), columns.status == status_literal(Status.NEW))
         .order_by(columns.priority, columns.ready_at, columns.id)
         .limit(bindparam("at_most", type_=Integer()))
     )

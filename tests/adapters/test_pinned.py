@@ -26,8 +26,12 @@ def test_the_statements_are_as_the_file_says(server: str, operation: str) -> Non
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_each_file_names_the_vendors_page_and_is_compared(server: str) -> None:
+def test_each_file_is_compared_and_begins_with_the_vendors_pages(server: str) -> None:
+    """Address and title; the words behind them say what of the page the statement rests on."""
     files = {path.stem: path.read_text() for path in (GOLDEN / server).glob("*.sql")}
     assert set(files) == {*OPERATIONS, "ddl"}
     hosts = {"oracle": "docs.oracle.com", "mssql": "learn.microsoft.com", "cockroachdb": "www.cockroachlabs.com"}
-    assert [name for name, text in files.items() if not text.startswith(f"-- https://{hosts[server]}/")] == []
+    page = re.compile(rf'-- https://{re.escape(hosts[server])}/\S+ "[^"]+"(?: \(.+\))?')
+    assert [name for name, text in files.items() if not page.fullmatch(text.splitlines()[0])] == []
+    sources = (line for text in files.values() for line in text.splitlines() if line.startswith("-- http"))
+    assert [line for line in sources if not page.fullmatch(line)] == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from sa_taskqueue.adapters.oracle import Oracle
 from sa_taskqueue.adapters.postgresql import PostgreSQL, PostgreSQLTypes
 from sa_taskqueue.adapters.registry import adapter_for, index_options, table_options
 from sa_taskqueue.adapters.sqlite import SQLite
+from sa_taskqueue.store import TaskStore
+from tests.models import Task
 
 
 def dialect(module: Any, version: tuple[Any, ...] | None = None, *, mariadb: bool = False) -> Dialect:
@@ -24,6 +27,12 @@ def dialect(module: Any, version: tuple[Any, ...] | None = None, *, mariadb: boo
     found.server_version_info = version
     if mariadb:
         found.is_mariadb = True  # type: ignore[attr-defined]
+    return found
+
+
+def named(module: Any, name: str) -> Dialect:
+    found: Dialect = module.dialect()
+    found.name = name
     return found
 
 
@@ -44,6 +53,7 @@ def dialect(module: Any, version: tuple[Any, ...] | None = None, *, mariadb: boo
         (dialect(sqlite, (3, 31, 1)), SQLite),
         (dialect(oracle, (23, 4)), Oracle),
         (dialect(mssql, (16, 0)), SQLServer),
+        (named(postgresql, "yugabytedb"), PostgreSQL),
         (DefaultDialect(), Adapter),
     ],
     ids=lambda value: getattr(value, "__name__", None),
@@ -56,6 +66,26 @@ def test_the_version_decides_and_an_old_server_gets_the_portable_statements(foun
 def test_before_the_first_connection_the_newest_server_is_assumed(module: Any) -> None:
     assert adapter_for(dialect(module)).version is None
     assert type(adapter_for(dialect(module))) in (PostgreSQL, MySQL, SQLite)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 16", (11, 2)),
+        ("PostgreSQL 15.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang version 17", (15, 2)),
+    ],
+)
+def test_yugabytedb_is_the_postgresql_that_it_says_it_is(said: str, version: tuple[int, ...]) -> None:
+    """With the dialect `postgresql`; its own does not ask, so that the older one is assumed."""
+    found: Any = dialect(postgresql)
+    connection = SimpleNamespace(exec_driver_sql=lambda _: SimpleNamespace(scalar=lambda: said))
+    found.server_version_info = found._get_server_version_info(connection)
+    assert found.server_version_info == version
+    table = Task.metadata.tables["task"]
+    for one in (found, named(postgresql, "yugabytedb")):
+        claim: Any = TaskStore(table, adapter_for(one))._claims._shape
+        newer = one is found and version[0] >= 12
+        assert ("MATERIALIZED" in str(claim.statement.compile(dialect=one))) is newer
 
 
 def test_one_adapter_per_dialect_and_version() -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
 from sa_taskqueue.states import Status
 from sa_taskqueue.store import Claimed, CrashNotes, RowLocks, Settlement
-from tests.adapters.oracle_rules import broken_rules
+from tests.adapters import mssql_rules, oracle_rules
 from tests.adapters.scenario import HELD, TABLE, TASK, adapter_of, recorder
 from tests.adapters.test_golden import normal
 from tests.models import Base
@@ -66,9 +67,10 @@ def test_every_file_is_compared(server: str) -> None:
     assert {path.stem for path in (GOLDEN / server).glob("*.sql")} == {*OPERATIONS}
 
 
+@pytest.mark.parametrize(("server", "rules"), [("oracle", oracle_rules), ("mssql", mssql_rules)])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_no_statement_breaks_a_rule_of_oracle(operation: str) -> None:
-    assert {sql: broken for sql in sent_for("oracle", operation) if (broken := broken_rules(sql))} == {}
+def test_no_statement_breaks_a_rule_of_its_database(server: str, rules: Any, operation: str) -> None:
+    assert {sql: broken for sql in sent_for(server, operation) if (broken := rules.broken_rules(sql))} == {}
 
 
 def test_oracle_locks_no_more_rows_than_are_wanted() -> None:

@@ -1,3 +1,4 @@
+-- https://www.iso.org/standard/76584.html "SQL/Foundation" (query expression)
 -- A dialect nobody has written an adapter for gets standard SQL: candidates are read, each is changed if still as read.
 SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.headers, task.attempt + 1 AS attempt,
     task.max_attempts, task.crashes, task.epoch + 1 AS epoch, task.errors, task.error,

@@ -1,3 +1,4 @@
+-- https://dev.mysql.com/doc/refman/9.4/en/innodb-locking-reads.html "Locking Reads"; https://dev.mysql.com/doc/refman/9.4/en/index-hints.html "Index Hints"
 -- No condition but the key in the read: InnoDB would lock what it reads before it looks at the rest.
 SELECT task.id, task.epoch, task.status
 FROM task FORCE INDEX (`PRIMARY`)

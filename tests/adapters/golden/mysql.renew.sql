@@ -1,3 +1,4 @@
+-- https://dev.mysql.com/doc/refman/9.4/en/innodb-locking-reads.html "Locking Reads" (SKIP LOCKED); https://dev.mysql.com/doc/refman/9.4/en/index-hints.html "Index Hints"
 SELECT task.id, task.epoch, task.status
 FROM task FORCE INDEX (`PRIMARY`)
 WHERE task.id IN (__[POSTCOMPILE_ids])

@@ -1,3 +1,4 @@
+-- https://dev.mysql.com/doc/refman/5.7/en/update.html "UPDATE Statement"
 -- MySQL before 8 and MariaDB before 10.6 have no SKIP LOCKED: candidates are read, each is changed if still as read.
 SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.headers, task.attempt + 1 AS attempt,
     task.max_attempts, task.crashes, task.epoch + 1 AS epoch, task.errors, task.error,

@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/queries-table-expressions.html#QUERIES-LATERAL "LATERAL Subqueries"; https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE "The Locking Clause"
 -- A LATERAL range for each position, each with its own LIMIT and lock; the outer LIMIT stops pulling from them.
 WITH picked AS MATERIALIZED (
     SELECT found.id AS id

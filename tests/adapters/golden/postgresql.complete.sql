@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/queries-with.html#QUERIES-WITH-MODIFYING "Data-Modifying Statements in WITH"; https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE "The Locking Clause"
 -- One statement: locks in the order of the ids and waits for them, then changes and tells which were still held.
 WITH locked AS MATERIALIZED (
     SELECT task.id AS id

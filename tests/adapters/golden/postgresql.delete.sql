@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/explicit-locking.html#LOCKING-ROWS "Row-Level Locks"; https://www.postgresql.org/docs/current/sql-delete.html "DELETE" (USING, RETURNING)
 -- FOR UPDATE, not FOR NO KEY UPDATE: a DELETE takes that lock, and must not wait for it out of order.
 WITH locked AS MATERIALIZED (
     SELECT task.id AS id

@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/functions-datetime.html#FUNCTIONS-DATETIME-CURRENT "Current Date/Time"; https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE "The Locking Clause"
 -- statement_timestamp() is stable, so that the index serves the range; clock_timestamp() is not.
 WITH picked AS MATERIALIZED (
     SELECT task.id AS id

@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/sql-select.html#SQL-FOR-UPDATE-SHARE "The Locking Clause" (SKIP LOCKED); https://www.postgresql.org/docs/current/sql-update.html "UPDATE" (FROM, RETURNING)
 -- SKIP LOCKED: a renewal that waits for one row lets all other leases lapse.
 WITH locked AS MATERIALIZED (
     SELECT task.id AS id

@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/current/functions-array.html "Array Functions and Operators" (unnest of several arrays); https://www.postgresql.org/docs/current/sql-update.html "UPDATE" (FROM, RETURNING)
 -- The values of each row come as arrays beside the ids.
 WITH locked AS MATERIALIZED (
     SELECT task.id AS id, brought.delay AS delay, brought.uncounted AS uncounted,

@@ -1,3 +1,4 @@
+-- https://www.postgresql.org/docs/11/queries-with.html "WITH Queries (Common Table Expressions)"
 -- Before version 12 every CTE is materialized, and the word is a syntax error.
 WITH picked AS (
     SELECT task.id AS id

@@ -1,4 +1,4 @@
--- https://www.cockroachlabs.com/docs/stable/functions-and-operators
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators"
 SELECT task.priority, CAST(EXTRACT(epoch
 FROM task.scheduled_at - statement_timestamp()) AS FLOAT(53)) AS seconds
 FROM task

@@ -1,5 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/update
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
 SELECT task.id, task.name, task.unique_key, task.status
 FROM task
 WHERE task.id IN (%(id_1_1)s::UUID)

@@ -1,7 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/update (RETURNING)
--- https://www.cockroachlabs.com/docs/stable/update
--- https://www.cockroachlabs.com/docs/stable/interval
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
 -- The conditions again after the pick: the row may have changed in between. No SKIP LOCKED.
 UPDATE task
 SET status='RUNNING', attempt=(task.attempt + 1), epoch=(task.epoch + 1),

@@ -1,4 +1,4 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
 SELECT task.id AS id
 FROM task
 WHERE task.queue = %(of_queue)s AND task.status = 'NEW'

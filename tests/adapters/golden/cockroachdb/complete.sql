@@ -1,5 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update
--- https://www.cockroachlabs.com/docs/stable/update
+-- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
 -- One statement, guarded by the epoch.
 UPDATE task
 SET status='COMPLETED', finished_at=clock_timestamp(), reserved_until=NULL, reserved_by=NULL, unique_hash=NULL

@@ -1,5 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/create-table
--- https://www.cockroachlabs.com/docs/stable/partial-indexes
+-- https://www.cockroachlabs.com/docs/stable/create-table "CREATE TABLE"
+-- https://www.cockroachlabs.com/docs/stable/partial-indexes "Partial Indexes"
 CREATE TABLE task ( id UUID NOT NULL, name VARCHAR(120) NOT NULL, queue VARCHAR(64) DEFAULT 'default' NOT NULL,
     priority SMALLINT DEFAULT 0 NOT NULL, status VARCHAR(9) DEFAULT 'NEW' NOT NULL,
     scheduled_at TIMESTAMP WITH TIME ZONE DEFAULT (clock_timestamp()) NOT NULL,

@@ -1,5 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update
--- https://www.cockroachlabs.com/docs/stable/update
+-- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
 UPDATE task
 SET status=brought.new_status, result=coalesce(CAST(brought.new_result AS JSONB), task.result),
     error=coalesce(CAST(brought.new_error AS JSONB), task.error), errors=coalesce(CAST(brought.new_errors AS JSONB),

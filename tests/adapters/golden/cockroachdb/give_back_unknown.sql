@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update
--- https://www.cockroachlabs.com/docs/stable/update
--- https://www.cockroachlabs.com/docs/stable/interval
+-- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
 SELECT clock_timestamp() AS clock_timestamp_1;
 
 SELECT task.id, CAST(task.error AS TEXT) AS error

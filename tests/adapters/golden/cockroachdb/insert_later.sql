@@ -1,4 +1,4 @@
--- https://www.cockroachlabs.com/docs/stable/insert (ON CONFLICT DO NOTHING)
+-- https://www.cockroachlabs.com/docs/stable/insert "INSERT" (ON CONFLICT DO NOTHING)
 SELECT clock_timestamp() AS clock_timestamp_1;
 
 INSERT INTO task (id, name, queue, priority, status, scheduled_at, body, headers, max_attempts)

@@ -1,7 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/functions-and-operators
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/update (RETURNING)
--- https://www.cockroachlabs.com/docs/stable/update
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators"
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
 SELECT task.priority, CAST(EXTRACT(epoch
 FROM task.scheduled_at - statement_timestamp()) AS FLOAT(53)) AS seconds
 FROM task

@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/delete (USING, RETURNING)
--- https://www.cockroachlabs.com/docs/stable/savepoint
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT"
 SELECT task.finished_at, task.id
 FROM task
 WHERE task.status = 'COMPLETED' AND task.finished_at < statement_timestamp() - %(param_1)s * INTERVAL '1 second'

@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/update
--- https://www.cockroachlabs.com/docs/stable/interval
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
 UPDATE task
 SET reserved_until=(clock_timestamp() + %(lease)s * INTERVAL '1 second')
 FROM unnest(CAST(%(ids)s AS UUID[]), CAST(%(epochs)s AS BIGINT[])) AS brought(id, epoch)

@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update
--- https://www.cockroachlabs.com/docs/stable/update
--- https://www.cockroachlabs.com/docs/stable/delete (USING, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
+-- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING, RETURNING)
 SELECT task.id
 FROM task
 WHERE task.id IN (%(ids_1)s::UUID, %(ids_2)s::UUID)

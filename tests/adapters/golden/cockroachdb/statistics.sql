@@ -1,4 +1,4 @@
--- https://www.cockroachlabs.com/docs/stable/limit-offset
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results"
 SELECT task.queue, task.status, count(*) AS count_1, min(task.ready_at) AS min_1, min(task.reserved_until) AS min_2
 FROM task
 GROUP BY task.queue, task.status

@@ -1,6 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries
--- https://www.cockroachlabs.com/docs/stable/update (RETURNING)
--- https://www.cockroachlabs.com/docs/stable/update
+-- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
 UPDATE task
 SET status=CASE WHEN (task.crashes + 1 >= %(max_crashes)s OR task.attempt >= task.max_attempts) THEN 'FAILED' ELSE
     'NEW' END, ready_at=CASE WHEN (task.crashes + 1 >= %(max_crashes)s OR task.attempt >= task.max_attempts) THEN

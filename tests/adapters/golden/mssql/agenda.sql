@@ -1,7 +1,7 @@
--- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql
--- https://learn.microsoft.com/sql/t-sql/queries/select-order-by-clause-transact-sql (OFFSET ... FETCH)
+-- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql "DATEDIFF_BIG"
+-- https://learn.microsoft.com/sql/t-sql/queries/select-order-by-clause-transact-sql "SELECT - ORDER BY clause" (OFFSET ... FETCH)
 SELECT task.priority, datediff_big(MICROSECOND, sysutcdatetime(), task.scheduled_at) * 1e-6 AS seconds
-FROM task
+FROM task WITH (INDEX(ix_task_promote))
 WHERE task.status = 'SCHEDULED' AND task.priority > %(after)s
 ORDER BY task.priority, task.scheduled_at
 OFFSET 0 ROWS

@@ -1,12 +1,12 @@
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
 SELECT task.id, task.name, task.unique_key, task.status
 FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
 WHERE task.id IN (%(id_1_1)s)
 ORDER BY task.id;
 
 UPDATE task
-SET status=%(status)s, epoch=(task.epoch + %(epoch_1)s), reserved_until=%(reserved_until)s,
+SET status=%(status)s, epoch=(task.epoch + %(epoch_1)s), reserved_until=CAST(%(reserved_until)s AS DATETIME2(6)),
     reserved_by=%(reserved_by)s, unique_hash=%(unique_hash)s, finished_at=sysutcdatetime()
 WHERE task.id IN (%(id_1_1)s) AND task.status IN (%(status_1_1)s, %(status_1_2)s, %(status_1_3)s)

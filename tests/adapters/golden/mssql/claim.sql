@@ -1,10 +1,9 @@
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql (WITH <common_table_expression>)
--- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql
--- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql (ORDER BY beside TOP only)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
--- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql (the number is an int)
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH <common_table_expression>)
+-- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause"
+-- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY beside TOP only)
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
+-- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql "DATEADD" (the number is an int)
 -- One reference to the table, by an updatable CTE: a second one could wait for rows it does not take.
 WITH picked AS (SELECT TOP 20 task.id AS id, task.name AS name, task.queue AS queue, task.priority AS priority,
     task.status AS status, task.scheduled_at AS scheduled_at, task.ready_at AS ready_at, task.body AS body,
@@ -13,7 +12,7 @@ WITH picked AS (SELECT TOP 20 task.id AS id, task.name AS name, task.queue AS qu
     task.unique_key AS unique_key, task.unique_hash AS unique_hash, task.unique_until AS unique_until,
     task.error AS error, task.errors AS errors, task.result AS result, task.created_at AS created_at,
     task.finished_at AS finished_at
-FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+FROM task WITH (INDEX(ix_task_claim), UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
 WHERE task.queue = %(of_queue)s AND task.status = 'NEW'
 ORDER BY task.priority, task.ready_at, task.id)
 UPDATE picked

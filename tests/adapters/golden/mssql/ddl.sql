@@ -1,14 +1,14 @@
--- https://learn.microsoft.com/sql/t-sql/statements/create-table-transact-sql
--- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes
+-- https://learn.microsoft.com/sql/t-sql/statements/create-table-transact-sql "CREATE TABLE"
+-- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes "Create filtered indexes"
 -- A unique index takes one NULL only: hence the filter.
-CREATE TABLE task ( id BINARY(16) NOT NULL, name VARCHAR(120) NOT NULL,
-    queue VARCHAR(64) NOT NULL DEFAULT 'default', priority SMALLINT NOT NULL DEFAULT 0,
+CREATE TABLE task ( id BINARY(16) NOT NULL, name NVARCHAR(120) NOT NULL,
+    queue NVARCHAR(64) NOT NULL DEFAULT 'default', priority SMALLINT NOT NULL DEFAULT 0,
     status VARCHAR(9) NOT NULL DEFAULT 'NEW', scheduled_at DATETIME2(6) NOT NULL DEFAULT (sysutcdatetime()),
     ready_at DATETIME2(6) NOT NULL DEFAULT (sysutcdatetime()), body NVARCHAR(max) NOT NULL,
     headers NVARCHAR(max) NULL, attempt INTEGER NOT NULL DEFAULT 0, max_attempts INTEGER NOT NULL DEFAULT 10,
     crashes INTEGER NOT NULL DEFAULT 0, epoch BIGINT NOT NULL DEFAULT 0, reserved_until DATETIME2(6) NULL,
-    reserved_by VARCHAR(200) NULL, unique_key VARCHAR(1024) NULL, unique_hash BINARY(32) NULL,
-    unique_until VARCHAR(5) NULL, error NVARCHAR(max) NULL, errors NVARCHAR(max) NULL, result NVARCHAR(max) NULL,
+    reserved_by NVARCHAR(200) NULL, unique_key NVARCHAR(1024) NULL, unique_hash BINARY(32) NULL,
+    unique_until NVARCHAR(5) NULL, error NVARCHAR(max) NULL, errors NVARCHAR(max) NULL, result NVARCHAR(max) NULL,
     created_at DATETIME2(6) NOT NULL DEFAULT (sysutcdatetime()), finished_at DATETIME2(6) NULL, PRIMARY KEY (id) );
 
 CREATE INDEX ix_task_claim ON task (queue, status, priority, ready_at, id)

@@ -1,6 +1,6 @@
--- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql
--- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql
--- https://learn.microsoft.com/sql/t-sql/statements/insert-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION"
+-- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION"
+-- https://learn.microsoft.com/sql/t-sql/statements/insert-transact-sql "INSERT"
 -- Error 2601 does not end the transaction (XACT_ABORT is off).
 IF @@TRANCOUNT = 0 BEGIN TRANSACTION;
 

@@ -1,13 +1,12 @@
--- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql
--- https://learn.microsoft.com/sql/t-sql/queries/select-order-by-clause-transact-sql (OFFSET ... FETCH)
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql (WITH <common_table_expression>)
--- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql
--- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql (ORDER BY beside TOP only)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql "DATEDIFF_BIG"
+-- https://learn.microsoft.com/sql/t-sql/queries/select-order-by-clause-transact-sql "SELECT - ORDER BY clause" (OFFSET ... FETCH)
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH <common_table_expression>)
+-- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause"
+-- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY beside TOP only)
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
 SELECT task.priority, datediff_big(MICROSECOND, sysutcdatetime(), task.scheduled_at) * 1e-6 AS seconds
-FROM task
+FROM task WITH (INDEX(ix_task_promote))
 WHERE task.status = 'SCHEDULED' AND task.priority > %(after)s
 ORDER BY task.priority, task.scheduled_at
 OFFSET 0 ROWS
@@ -20,7 +19,7 @@ WITH picked AS (SELECT TOP 100 task.id AS id, task.name AS name, task.queue AS q
     task.unique_key AS unique_key, task.unique_hash AS unique_hash, task.unique_until AS unique_until,
     task.error AS error, task.errors AS errors, task.result AS result, task.created_at AS created_at,
     task.finished_at AS finished_at
-FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+FROM task WITH (INDEX(ix_task_promote), UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
 WHERE task.status = 'SCHEDULED' AND task.priority = %(of_priority)s AND task.scheduled_at <= sysutcdatetime()
 ORDER BY task.scheduled_at, task.id)
 UPDATE picked

@@ -1,8 +1,8 @@
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql
--- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql
--- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
+-- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION"
+-- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION"
 SELECT task.id, task.name, task.unique_key, task.status
 FROM task WITH (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
 WHERE task.id IN (%(id_1_1)s)
@@ -10,7 +10,7 @@ ORDER BY task.id;
 
 UPDATE task
 SET status=%(status)s, scheduled_at=sysutcdatetime(), ready_at=sysutcdatetime(), attempt=%(attempt)s,
-    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), finished_at=%(finished_at)s
+    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), finished_at=CAST(%(finished_at)s AS DATETIME2(6))
 WHERE task.id IN (%(id_1_1)s) AND task.status IN (%(status_1_1)s, %(status_1_2)s);
 
 SELECT task.id, task.name, task.unique_key, task.status
@@ -24,5 +24,5 @@ SAVE TRANSACTION sa_savepoint_1;
 
 UPDATE task
 SET status=%(status)s, scheduled_at=sysutcdatetime(), ready_at=sysutcdatetime(), attempt=%(attempt)s,
-    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), unique_hash=%(unique_hash)s, finished_at=%(finished_at)s
+    crashes=%(crashes)s, epoch=(task.epoch + %(epoch_1)s), unique_hash=%(unique_hash)s, finished_at=CAST(%(finished_at)s AS DATETIME2(6))
 WHERE task.id = %(id_1)s AND task.status IN (%(status_1_1)s, %(status_1_2)s)

@@ -1,4 +1,4 @@
--- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
+-- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql "TOP"
 SELECT task.queue, task.status, count(*) AS count_1, min(task.ready_at) AS min_1, min(task.reserved_until) AS min_2
 FROM task
 GROUP BY task.queue, task.status

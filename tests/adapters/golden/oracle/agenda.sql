@@ -1,4 +1,4 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/EXTRACT-datetime.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/EXTRACT-datetime.html "EXTRACT (datetime)"
 -- A plain read, so FETCH FIRST may stand.
 SELECT /*+ INDEX_ASC(task ix_task_promote) */ task.priority,
     EXTRACT(day FROM (task.scheduled_at - sys_extract_utc(SYSTIMESTAMP))) * 86400 + EXTRACT(hour FROM

@@ -1,7 +1,7 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/NUMTODSINTERVAL.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html "UPDATE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html "SYS_EXTRACT_UTC"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/NUMTODSINTERVAL.html "NUMTODSINTERVAL"
 -- No row limit: the cursor is read for exactly the rows wanted, each of which locks as it is fetched.
 SELECT /*+ INDEX_ASC(task ix_task_claim) */ task.id AS id
 FROM task
@@ -11,14 +11,14 @@ ORDER BY CASE WHEN (task.status = 'NEW') THEN task.priority END,
     CASE WHEN (task.status = 'NEW') THEN task.ready_at END, CASE WHEN (task.status = 'NEW') THEN task.id END
 FOR UPDATE SKIP LOCKED;
 
+SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.headers, task.attempt + 1 AS attempt,
+    task.max_attempts, task.crashes, task.epoch + 1 AS epoch, task.errors, task.error,
+    task.scheduled_at AS scheduled_at, task.created_at AS created_at, task.ready_at AS ready_at
+FROM task
+WHERE task.id IN (:ids_1) AND task.queue = :of_queue AND task.status = 'NEW';
+
 UPDATE task
 SET status='RUNNING', attempt=(task.attempt + 1), epoch=(task.epoch + 1),
     reserved_until=(sys_extract_utc(SYSTIMESTAMP) + numtodsinterval(:lease, 'SECOND')), reserved_by=:holder,
     unique_hash=CASE WHEN (task.unique_until = 'start') THEN NULL ELSE task.unique_hash END
-WHERE task.id IN (:ids_1);
-
-SELECT task.id AS id, task.name, task.queue, task.priority, task.body, task.headers, task.attempt,
-    task.max_attempts, task.crashes, task.epoch, task.errors, task.error, task.scheduled_at AS scheduled_at,
-    task.created_at AS created_at, task.ready_at AS ready_at
-FROM task
 WHERE task.id IN (:ids_1)

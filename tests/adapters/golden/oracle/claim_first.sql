@@ -1,4 +1,4 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
 SELECT /*+ INDEX_ASC(task ix_task_claim) */ task.id AS id
 FROM task
 WHERE CASE WHEN (task.status = 'NEW') THEN task.queue END = :of_queue

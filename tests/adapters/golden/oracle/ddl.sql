@@ -1,6 +1,6 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-TABLE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-INDEX.html (rows whose keys are all NULL are in no B-tree index)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SQL-JSON-Conditions.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-TABLE.html "CREATE TABLE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-INDEX.html "CREATE INDEX" (rows whose keys are all NULL are in no B-tree index)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SQL-JSON-Conditions.html "SQL/JSON Conditions"
 -- TIMESTAMP is TIMESTAMP(6). Only rows of the named statuses are in an index: elsewhere each key is NULL.
 CREATE TABLE task ( id RAW(16) NOT NULL, name VARCHAR2(120 CHAR) NOT NULL,
     queue VARCHAR2(64 CHAR) DEFAULT 'default' NOT NULL, priority SMALLINT DEFAULT 0 NOT NULL,

@@ -1,6 +1,6 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/INSERT.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html "SAVEPOINT"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html "ROLLBACK"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/INSERT.html "INSERT"
 -- ORA-00001 undoes the INSERT; the savepoint keeps what the caller did before.
 SAVEPOINT sa_savepoint_1;
 

@@ -1,4 +1,4 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (row_limiting_clause: in a plain read only)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (row_limiting_clause: in a plain read only)
 SELECT task.id, task.queue, task.name, task.status, task.priority, task.attempt, task.max_attempts, task.crashes,
     task.epoch, task.scheduled_at AS scheduled_at, task.created_at AS created_at, task.finished_at AS finished_at,
     task.reserved_until AS reserved_until, task.reserved_by, task.unique_key, task.body, task.headers, task.error,

@@ -1,7 +1,7 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/DELETE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/DELETE.html "DELETE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html "SAVEPOINT"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html "ROLLBACK"
 -- As the claim: the cursor has no limit. A DELETE that a foreign key refuses is undone alone.
 SELECT /*+ INDEX_ASC(task ix_task_prune) */ task.finished_at, task.id
 FROM task

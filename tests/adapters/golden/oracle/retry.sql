@@ -1,8 +1,8 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html "UPDATE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html "SYS_EXTRACT_UTC"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SAVEPOINT.html "SAVEPOINT"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/ROLLBACK.html "ROLLBACK"
 SELECT task.id, task.name, task.unique_key, task.status
 FROM task
 WHERE task.id IN (:id_1_1)

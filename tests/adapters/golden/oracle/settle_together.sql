@@ -1,7 +1,7 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: WAIT integer)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/DELETE.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: WAIT integer)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html "UPDATE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html "SYS_EXTRACT_UTC"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/DELETE.html "DELETE"
 SELECT task.id
 FROM task
 WHERE task.id IN (:ids_1, :ids_2)

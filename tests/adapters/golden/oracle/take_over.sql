@@ -1,7 +1,7 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/TO_CLOB-character.html
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SELECT.html "SELECT" (for_update_clause: SKIP LOCKED; no row_limiting_clause beside it)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/UPDATE.html "UPDATE"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SYS_EXTRACT_UTC.html "SYS_EXTRACT_UTC"
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/TO_CLOB-character.html "TO_CLOB (character)"
 SELECT /*+ INDEX_ASC(task ix_task_take_over) */ task.id AS id
 FROM task
 WHERE CASE WHEN (task.status = 'RUNNING') THEN task.status END = 'RUNNING'
@@ -9,6 +9,12 @@ WHERE CASE WHEN (task.status = 'RUNNING') THEN task.status END = 'RUNNING'
 ORDER BY CASE WHEN (task.status = 'RUNNING') THEN task.reserved_until END,
     CASE WHEN (task.status = 'RUNNING') THEN task.id END
 FOR UPDATE SKIP LOCKED;
+
+SELECT task.id AS id,
+    CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN 'FAILED' ELSE 'NEW' END
+    AS status
+FROM task
+WHERE task.id IN (:ids_1) AND task.status = 'RUNNING' AND task.reserved_until < sys_extract_utc(SYSTIMESTAMP);
 
 UPDATE task
 SET status=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN 'FAILED' ELSE
@@ -20,8 +26,4 @@ SET status=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.m
     ELSE task.error END,
     unique_hash=CASE WHEN (task.crashes + 1 >= :max_crashes OR task.attempt >= task.max_attempts) THEN NULL ELSE
     task.unique_hash END, crashes=(task.crashes + 1), epoch=(task.epoch + 1), reserved_until=NULL, reserved_by=NULL
-WHERE task.id IN (:ids_1);
-
-SELECT task.id AS id, task.status
-FROM task
 WHERE task.id IN (:ids_1)
