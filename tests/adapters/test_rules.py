@@ -111,7 +111,7 @@ BREAKING: dict[str, dict[str, str | list[str]]] = {
         ],
         "no unique index without a filter": "CREATE UNIQUE INDEX ux ON t (a)",
         "no name over 128 characters": f"SELECT {'x' * 129} FROM t",
-        "no INDEX hint without the filter's condition": "SELECT a FROM t WITH (INDEX(ix_task_claim)) WHERE status = %(s)s",
+        "no INDEX hint without the filter's condition": "SELECT a FROM t WITH (INDEX(ix_task_claim)) WHERE a = %(s)s",
         "no more than 2100 parameters": f"SELECT a FROM t WHERE a IN ({', '.join(f'%(i{n})s' for n in range(2101))})",
     },
     "cockroachdb": {
