@@ -1,6 +1,9 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
--- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING; the subquery's ORDER BY and LIMIT; the rows it scans are locked as by FOR UPDATE)
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
+-- https://www.cockroachlabs.com/docs/stable/transaction-retry-error-reference "Transaction Retry Error Reference" (40001: run the transaction again)
 -- The conditions again after the pick: the row may have changed in between. No SKIP LOCKED.
 UPDATE task
 SET status='RUNNING', attempt=(task.attempt + 1), epoch=(task.epoch + 1),

@@ -1,4 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/select-clause "Simple SELECT Clause" (a plain read: SERIALIZABLE tells at the COMMIT)
 SELECT task.id AS id
 FROM task
 WHERE task.queue = %(of_queue)s AND task.status = 'NEW'

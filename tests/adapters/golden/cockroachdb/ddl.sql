@@ -1,5 +1,7 @@
 -- https://www.cockroachlabs.com/docs/stable/create-table "CREATE TABLE"
--- https://www.cockroachlabs.com/docs/stable/partial-indexes "Partial Indexes"
+-- https://www.cockroachlabs.com/docs/stable/data-types "Data Types" (UUID, BYTES (BYTEA), JSONB, TIMESTAMPTZ with microseconds; INTEGER is INT8)
+-- https://www.cockroachlabs.com/docs/stable/partial-indexes "Partial Indexes" (used where the condition of the query implies that of the index)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
 CREATE TABLE task ( id UUID NOT NULL, name VARCHAR(120) NOT NULL, queue VARCHAR(64) DEFAULT 'default' NOT NULL,
     priority SMALLINT DEFAULT 0 NOT NULL, status VARCHAR(9) DEFAULT 'NEW' NOT NULL,
     scheduled_at TIMESTAMP WITH TIME ZONE DEFAULT (clock_timestamp()) NOT NULL,

@@ -1,5 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING since 22.2, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
 DELETE
 FROM task
 USING unnest(CAST(%(ids)s AS UUID[]), CAST(%(epochs)s AS BIGINT[])) AS brought(id, epoch)

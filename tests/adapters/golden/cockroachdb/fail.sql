@@ -1,5 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
 UPDATE task
 SET status=brought.new_status, result=coalesce(CAST(brought.new_result AS JSONB), task.result),
     error=coalesce(CAST(brought.new_error AS JSONB), task.error), errors=coalesce(CAST(brought.new_errors AS JSONB),

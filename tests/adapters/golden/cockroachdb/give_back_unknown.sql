@@ -1,6 +1,7 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
 SELECT clock_timestamp() AS clock_timestamp_1;
 
 SELECT task.id, CAST(task.error AS TEXT) AS error

@@ -1,4 +1,5 @@
--- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results"
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
 SELECT task.id, task.queue, task.name, task.status, task.priority, task.attempt, task.max_attempts, task.crashes,
     task.epoch, task.scheduled_at AS scheduled_at, task.created_at AS created_at, task.finished_at AS finished_at,
     task.reserved_until AS reserved_until, task.reserved_by, task.unique_key, CAST(task.body AS TEXT) AS body,

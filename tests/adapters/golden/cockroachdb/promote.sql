@@ -1,6 +1,8 @@
--- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators"
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING; the subquery's ORDER BY and LIMIT; the rows it scans are locked as by FOR UPDATE)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (EXTRACT(epoch FROM interval); statement_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/scalar-expressions "Scalar Expressions" (comparison of tuples)
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/transaction-retry-error-reference "Transaction Retry Error Reference" (40001: run the transaction again)
 SELECT task.priority, CAST(EXTRACT(epoch
 FROM task.scheduled_at - statement_timestamp()) AS FLOAT(53)) AS seconds
 FROM task

@@ -1,6 +1,8 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
--- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING, RETURNING)
--- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT"
+-- https://www.cockroachlabs.com/docs/stable/delete "DELETE"
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
+-- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT" (nested transactions; RELEASE, ROLLBACK TO)
 SELECT task.finished_at, task.id
 FROM task
 WHERE task.status = 'COMPLETED' AND task.finished_at < statement_timestamp() - %(param_1)s * INTERVAL '1 second'

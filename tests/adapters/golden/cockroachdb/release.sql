@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
 UPDATE task
 SET status=CASE WHEN (%(delay)s > 0) THEN 'SCHEDULED' ELSE 'NEW' END,
     scheduled_at=CASE WHEN (%(delay)s > 0) THEN clock_timestamp() + %(delay)s * INTERVAL '1 second' ELSE

@@ -1,6 +1,6 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
 UPDATE task
 SET reserved_until=(clock_timestamp() + %(lease)s * INTERVAL '1 second')
 FROM unnest(CAST(%(ids)s AS UUID[]), CAST(%(epochs)s AS BIGINT[])) AS brought(id, epoch)

@@ -1,6 +1,7 @@
--- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT"
--- https://www.cockroachlabs.com/docs/stable/insert "INSERT" (ON CONFLICT DO NOTHING)
+-- https://www.cockroachlabs.com/docs/stable/insert "INSERT" (ON CONFLICT DO NOTHING, RETURNING)
 -- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
 INSERT INTO task (id, name, queue, priority, status, body, headers, max_attempts, unique_key, unique_hash,
     unique_until)
 VALUES (%(id)s::UUID, %(name)s, %(queue)s, %(priority)s, %(status)s, CAST(%(body)s AS JSONB),

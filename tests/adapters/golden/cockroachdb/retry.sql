@@ -1,6 +1,7 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
+-- https://www.cockroachlabs.com/docs/stable/select-clause "Simple SELECT Clause" (a plain read: SERIALIZABLE tells at the COMMIT)
 -- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT"
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
+-- https://www.cockroachlabs.com/docs/stable/savepoint "SAVEPOINT" (nested transactions; RELEASE, ROLLBACK TO)
 SELECT task.id, task.name, task.unique_key, task.status
 FROM task
 WHERE task.id IN (%(id_1_1)s::UUID)

@@ -1,6 +1,7 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE" (waits; SKIP LOCKED is not used)
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/delete "DELETE" (USING since 22.2, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
 SELECT task.id
 FROM task
 WHERE task.id IN (%(ids_1)s::UUID, %(ids_2)s::UUID)

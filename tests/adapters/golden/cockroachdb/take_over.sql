@@ -1,5 +1,8 @@
--- https://www.cockroachlabs.com/docs/stable/selection-queries "Selection Queries"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (RETURNING; the subquery's ORDER BY and LIMIT; the rows it scans are locked as by FOR UPDATE)
+-- https://www.cockroachlabs.com/docs/stable/limit-offset "Limit Query Results" (with ORDER BY)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (clock_timestamp: volatile, now; statement_timestamp: stable)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
+-- https://www.cockroachlabs.com/docs/stable/transaction-retry-error-reference "Transaction Retry Error Reference" (40001: run the transaction again)
 UPDATE task
 SET status=CASE WHEN (task.crashes + 1 >= %(max_crashes)s OR task.attempt >= task.max_attempts) THEN 'FAILED' ELSE
     'NEW' END, ready_at=CASE WHEN (task.crashes + 1 >= %(max_crashes)s OR task.attempt >= task.max_attempts) THEN

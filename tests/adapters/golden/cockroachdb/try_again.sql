@@ -1,6 +1,7 @@
--- https://www.cockroachlabs.com/docs/stable/select-for-update "SELECT FOR UPDATE and FOR SHARE"
--- https://www.cockroachlabs.com/docs/stable/update "UPDATE"
--- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL"
+-- https://www.cockroachlabs.com/docs/stable/update "UPDATE" (FROM, RETURNING)
+-- https://www.cockroachlabs.com/docs/stable/functions-and-operators "Functions and Operators" (unnest of several arrays; clock_timestamp)
+-- https://www.cockroachlabs.com/docs/stable/interval "INTERVAL" (a number times an interval)
+-- https://www.cockroachlabs.com/docs/stable/jsonb "JSONB" (a string cast to it, and back)
 UPDATE task
 SET status=CASE WHEN (brought.delay > 0) THEN 'SCHEDULED' ELSE 'NEW' END,
     scheduled_at=(clock_timestamp() + brought.delay * INTERVAL '1 second'), ready_at=clock_timestamp(),

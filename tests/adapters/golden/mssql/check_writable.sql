@@ -1,5 +1,4 @@
 -- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
 UPDATE task
 SET epoch=task.epoch
 WHERE task.id = %(id_1)s

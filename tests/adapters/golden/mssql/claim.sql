@@ -1,9 +1,11 @@
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH <common_table_expression>)
--- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause"
--- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY beside TOP only)
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
--- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql "DATEADD" (the number is an int)
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST; READCOMMITTEDLOCK, which READPAST needs under READ_COMMITTED_SNAPSHOT)
+-- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes "Create filtered indexes" (the condition of the query is that of the filter, as a literal; INDEX hint)
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH common_table_expression: one reference to the table)
+-- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause" (without INTO, so the table must have no triggers: error 334)
+-- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY only beside TOP)
+-- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql "TOP" (with ORDER BY the first rows in that order)
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME" (datetime2(7), UTC)
+-- https://learn.microsoft.com/sql/t-sql/functions/dateadd-transact-sql "DATEADD" (the number is an int, so seconds and microseconds apart)
 -- One reference to the table, by an updatable CTE: a second one could wait for rows it does not take.
 WITH picked AS (SELECT TOP 20 task.id AS id, task.name AS name, task.queue AS queue, task.priority AS priority,
     task.status AS status, task.scheduled_at AS scheduled_at, task.ready_at AS ready_at, task.body AS body,

@@ -1,6 +1,10 @@
--- https://learn.microsoft.com/sql/t-sql/statements/create-table-transact-sql "CREATE TABLE"
--- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes "Create filtered indexes"
--- A unique index takes one NULL only: hence the filter.
+-- https://learn.microsoft.com/sql/t-sql/statements/create-table-transact-sql "CREATE TABLE" (a PRIMARY KEY is clustered where nothing else is said: ids are in the order of time, so rows are added at the end)
+-- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes "Create filtered indexes" (=, IN and IS NOT NULL over constants; required SET options)
+-- https://learn.microsoft.com/sql/t-sql/data-types/data-type-precedence-transact-sql "Data type precedence" (nvarchar before varchar: N'...' converts a varchar column, and not the other way round)
+-- https://learn.microsoft.com/sql/t-sql/data-types/binary-and-varbinary-transact-sql "binary and varbinary" (compared byte by byte)
+-- https://learn.microsoft.com/sql/t-sql/data-types/datetime2-transact-sql "datetime2" (ISO 8601 text with up to 7 digits, whatever the language of the session)
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME" (datetime2(7), UTC)
+-- A unique index takes one NULL only: hence its filter.
 CREATE TABLE task ( id BINARY(16) NOT NULL, name NVARCHAR(120) NOT NULL,
     queue NVARCHAR(64) NOT NULL DEFAULT 'default', priority SMALLINT NOT NULL DEFAULT 0,
     status VARCHAR(9) NOT NULL DEFAULT 'NEW', scheduled_at DATETIME2(6) NOT NULL DEFAULT (sysutcdatetime()),

@@ -1,6 +1,6 @@
 -- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK)
 -- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME" (datetime2(7), UTC)
 SELECT task.id, task.epoch, task.status
 FROM task WITH (UPDLOCK, ROWLOCK)
 WHERE task.id IN (%(ids_1)s)

@@ -1,7 +1,7 @@
--- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION"
--- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION"
 -- https://learn.microsoft.com/sql/t-sql/statements/insert-transact-sql "INSERT"
--- Error 2601 does not end the transaction (XACT_ABORT is off).
+-- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION" (only within a transaction)
+-- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION" (savepoint_name; there is no release)
+-- Errors 2601 and 2627 do not end the transaction (XACT_ABORT is off).
 IF @@TRANCOUNT = 0 BEGIN TRANSACTION;
 
 SAVE TRANSACTION sa_savepoint_1;

@@ -1,4 +1,4 @@
--- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql "TOP"
+-- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql "TOP" (with ORDER BY the first rows in that order)
 SELECT TOP 50 task.id, task.queue, task.name, task.status, task.priority, task.attempt, task.max_attempts,
     task.crashes, task.epoch, task.scheduled_at AS scheduled_at, task.created_at AS created_at,
     task.finished_at AS finished_at, task.reserved_until AS reserved_until, task.reserved_by, task.unique_key,

@@ -1,10 +1,12 @@
--- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql "DATEDIFF_BIG"
+-- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST; READCOMMITTEDLOCK, which READPAST needs under READ_COMMITTED_SNAPSHOT)
+-- https://learn.microsoft.com/sql/relational-databases/indexes/create-filtered-indexes "Create filtered indexes" (the condition of the query is that of the filter, as a literal; INDEX hint)
+-- https://learn.microsoft.com/sql/t-sql/functions/datediff-big-transact-sql "DATEDIFF_BIG" (MICROSECOND would overflow an int within 36 minutes)
 -- https://learn.microsoft.com/sql/t-sql/queries/select-order-by-clause-transact-sql "SELECT - ORDER BY clause" (OFFSET ... FETCH)
--- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK, READPAST, READCOMMITTEDLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH <common_table_expression>)
--- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause"
--- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY beside TOP only)
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
+-- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE" (WITH common_table_expression: one reference to the table)
+-- https://learn.microsoft.com/sql/t-sql/queries/output-clause-transact-sql "OUTPUT clause" (without INTO, so the table must have no triggers: error 334)
+-- https://learn.microsoft.com/sql/t-sql/queries/with-common-table-expression-transact-sql "WITH common_table_expression" (ORDER BY only beside TOP)
+-- https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql "TOP" (with ORDER BY the first rows in that order)
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME" (datetime2(7), UTC)
 SELECT task.priority, datediff_big(MICROSECOND, sysutcdatetime(), task.scheduled_at) * 1e-6 AS seconds
 FROM task WITH (INDEX(ix_task_promote))
 WHERE task.status = 'SCHEDULED' AND task.priority > %(after)s

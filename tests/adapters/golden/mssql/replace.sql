@@ -1,8 +1,8 @@
--- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION"
--- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION"
 -- https://learn.microsoft.com/sql/t-sql/statements/insert-transact-sql "INSERT"
+-- https://learn.microsoft.com/sql/t-sql/language-elements/save-transaction-transact-sql "SAVE TRANSACTION" (only within a transaction)
+-- https://learn.microsoft.com/sql/t-sql/language-elements/rollback-transaction-transact-sql "ROLLBACK TRANSACTION" (savepoint_name; there is no release)
 -- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
+-- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME" (datetime2(7), UTC)
 IF @@TRANCOUNT = 0 BEGIN TRANSACTION;
 
 SAVE TRANSACTION sa_savepoint_1;

@@ -1,7 +1,4 @@
 -- https://learn.microsoft.com/sql/t-sql/queries/hints-transact-sql-table "Table hints" (UPDLOCK, ROWLOCK)
--- https://learn.microsoft.com/sql/t-sql/queries/update-transact-sql "UPDATE"
--- https://learn.microsoft.com/sql/t-sql/functions/sysutcdatetime-transact-sql "SYSUTCDATETIME"
--- https://learn.microsoft.com/sql/t-sql/statements/delete-transact-sql "DELETE"
 SELECT task.id
 FROM task WITH (UPDLOCK, ROWLOCK)
 WHERE task.id IN (%(ids_1)s, %(ids_2)s)

@@ -1,7 +1,10 @@
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-TABLE.html "CREATE TABLE"
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-INDEX.html "CREATE INDEX" (rows whose keys are all NULL are in no B-tree index)
--- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SQL-JSON-Conditions.html "SQL/JSON Conditions"
--- TIMESTAMP is TIMESTAMP(6). Only rows of the named statuses are in an index: elsewhere each key is NULL.
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-TABLE.html "CREATE TABLE" (datatype, DEFAULT, inline constraints, in this order)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/Data-Types.html "Data Types" (RAW(16) and RAW(32); VARCHAR2(n CHAR); TIMESTAMP is TIMESTAMP(6); ANSI INTEGER and SMALLINT are NUMBER(38))
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/Database-Object-Names-and-Qualifiers.html "Database Object Names and Qualifiers" (128 bytes, 30 where COMPATIBLE is below 12.2; reserved words)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CREATE-INDEX.html "CREATE INDEX" (function-based indexes; a row whose keys are all NULL is in no B-tree index)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/CASE-Expressions.html "CASE Expressions" (without ELSE it is NULL)
+-- https://docs.oracle.com/en/database/oracle/oracle-database/19/sqlrf/SQL-JSON-Conditions.html "SQL/JSON Conditions" (IS JSON (STRICT))
+-- Only rows of the named statuses are in an index: elsewhere each key is NULL. '' is NULL too, and is neither JSON nor a name.
 CREATE TABLE task ( id RAW(16) NOT NULL, name VARCHAR2(120 CHAR) NOT NULL,
     queue VARCHAR2(64 CHAR) DEFAULT 'default' NOT NULL, priority SMALLINT DEFAULT 0 NOT NULL,
     status VARCHAR2(9 CHAR) DEFAULT 'NEW' NOT NULL,
