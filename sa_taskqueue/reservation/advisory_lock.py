@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from sa_taskqueue.exceptions import InvalidSetting, UnsupportedReservation
 from sa_taskqueue.reservation.base import refuse_unsupported
 from sa_taskqueue.reservation.crashes import CrashCount, crash_notes
-from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
+from sa_taskqueue.reservation.mixed_use import mark, warn_of_mixed_use
 from sa_taskqueue.runtime.engines import copy_without_pool
 from sa_taskqueue.store import Renewed
 from sa_taskqueue.store.session_locks import Session, SessionLocks
@@ -97,7 +97,8 @@ class AdvisoryLock:
             moved = self._locks.session(connection).number != session.number
         if shared or moved:
             raise self._behind_pooler()
-        warn_of_mixed_use(connection, self._store, self.name)
+        mark(connection, self._locks)
+        warn_of_mixed_use(connection, self._store, self._adapter, self.name)
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Lock up to `limit` due tasks, and read them again under the lock: one may have ended since it was found."""

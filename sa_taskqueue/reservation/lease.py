@@ -8,6 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
+
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
     from sa_taskqueue.store import Claimed, ClaimMemory, Pair, Renewed, Settlement, TaskStore
@@ -25,15 +27,17 @@ class Lease:
     claims_in_work = False
     reserves_apart = False
 
-    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  every database will do
+    def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  its claims count crashes anyway
         """Remember the table and what each claim writes."""
         self._store = store
+        self._adapter = adapter
         self._lease = lease
         self._by = by
         self._memories: dict[str, ClaimMemory | None] = {}
 
     def check(self, connection: Connection) -> None:
-        """Nothing: the table of tasks is all it needs."""
+        """Nothing is needed but the table of tasks; a warning of workers that hold its tasks unseen."""
+        warn_of_mixed_use(connection, self._store, self._adapter, self.name)
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """One batch, by the claim shape of the database."""

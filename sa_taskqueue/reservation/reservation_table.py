@@ -76,7 +76,7 @@ class ReservationTable:
     def check(self, connection: Connection) -> None:
         """SchemaMissing, if the table of reservations is not there."""
         self._reservations.check(connection)
-        warn_of_mixed_use(connection, self._store, self.name)
+        warn_of_mixed_use(connection, self._store, self._adapter, self.name)
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Reserve up to `limit` due tasks, and read them again: one may have ended since it was found."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from sa_taskqueue.reservation.base import refuse_unsupported
 from sa_taskqueue.reservation.crashes import crash_notes
+from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
 from sa_taskqueue.store import Renewed, RowLocks
 
 if TYPE_CHECKING:
@@ -36,13 +37,15 @@ class RowLock:
         """UnsupportedReservation without SKIP LOCKED; MissingTable if crashes have no table to be counted in."""
         refuse_unsupported(self.name, adapter)
         self._store = store
+        self._adapter = adapter
         self._rows = RowLocks(store.table, adapter)
         self._notes = crash_notes(store, "RowLock") if self.count_crashes else None
         self._by = by
         self._max_crashes = max_crashes
 
     def check(self, connection: Connection) -> None:
-        """Nothing: the table of tasks is all it needs."""
+        """Nothing is needed but the table of tasks; a warning of workers that hold its tasks unseen."""
+        warn_of_mixed_use(connection, self._store, self._adapter, self.name)
 
     def claim(self, connection: Connection, queue: str, limit: int) -> list[Claimed]:
         """Lock up to `limit` due tasks to the end of the transaction.

@@ -41,6 +41,10 @@ class SessionLocks:
         """The same for all workers, whether their model names the schema or the connection does."""
         return self._shape.key(f"{self._table.schema or session.schema}.{self._table.name}:{task}")
 
+    def table_key(self, session: Session) -> Any:
+        """The key of the table itself, which no task has."""
+        return self._shape.key(f"{self._table.schema or session.schema}.{self._table.name}")
+
     def take(self, connection: Connection, keys: Sequence[Any]) -> Taken:
         """Take what is free, without waiting. The keys are brought along: the function runs on no other row."""
         rows = connection.execute(self._shape.take, {"packed": self._shape.pack(keys)}).fetchall()

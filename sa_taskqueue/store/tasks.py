@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import cached_property
 from uuid import UUID
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, inspect, select
 
-from sa_taskqueue.adapters.base import Adapter
+from sa_taskqueue.adapters.base import Adapter, status_literal
 from sa_taskqueue.states import Status
 from sa_taskqueue.store.claims import Claims
 from sa_taskqueue.store.crash_notes import CrashNotes
@@ -108,6 +108,19 @@ class TaskStore:
         if self.crash_notes is not None:
             check_columns(connection, self.crash_notes.table)
         check_writable(connection, self.table)
+
+    def any_running(self, connection: Connection) -> bool:
+        """Whether a task is held by a strategy that writes its row."""
+        status = self.table.c.status == status_literal(Status.RUNNING)
+        return connection.execute(select(self.table.c.id).where(status).limit(1)).first() is not None
+
+    def any_reserved(self, connection: Connection) -> bool:
+        """Whether there is a live reservation; not where there is no table of them, or it was not created."""
+        table = self.reservations
+        if table is None or not inspect(connection).has_table(table.name, schema=table.schema):
+            return False
+        live = select(table.c.id).where(table.c.reserved_until > self.adapter.statement_clock())
+        return connection.execute(live.limit(1)).first() is not None
 
     def next_due(self, connection: Connection) -> float | None:
         """Seconds until the next SCHEDULED task is due; None if there is none."""

@@ -40,7 +40,6 @@ class Unmarked:
         self._rows = self._by_key(*self._reader.columns())
         self._raw_ids = self._by_key(raw(table.c.id))
         self._standing = self._by_key(table.c.id, table.c.epoch)
-        self._running = select(table.c.id).where(table.c.status == status_literal(Status.RUNNING)).limit(1)
         self._settling = Settling(table, adapter, status=Status.NEW)
 
     def candidates(self, connection: Connection, queue: str, limit: int, *, offset: int) -> list[UUID]:
@@ -67,10 +66,6 @@ class Unmarked:
         epochs = dict(held)
         rows = connection.execute(self._standing, {"ids": list(epochs)})
         return {task for task, epoch in rows if epochs[task] == epoch}
-
-    def any_running(self, connection: Connection) -> bool:
-        """Whether a task of the table is held by a strategy that writes its rows."""
-        return connection.execute(self._running).first() is not None
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """End the tasks; the ids of those that nobody has ended or touched since they were read."""
