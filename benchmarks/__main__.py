@@ -1,4 +1,4 @@
-"""``python -m benchmarks floor|enqueue|enqueue-from|drain|latency|decay|wal|relay --url URL [--json] [--rounds 5]``."""
+"""``python -m benchmarks COMMAND --url URL [--json] [--rounds 5]``; without a command it lists them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from benchmarks.floor import floor
 from benchmarks.latency import latency
 from benchmarks.relay import relay
 from benchmarks.report import Result, show
+from benchmarks.strategies import Options as StrategiesOptions
+from benchmarks.strategies import strategies
 from benchmarks.tables import make_engine
 from benchmarks.wal import wal
 
@@ -76,6 +78,15 @@ def run_decay(options: argparse.Namespace) -> list[Result]:
     return decay(engine, chosen, options.case or list(CASES))
 
 
+def run_strategies(options: argparse.Namespace) -> list[Result]:
+    """Each strategy that the database carries in turn; on PostgreSQL as a user who may CHECKPOINT. The last line is
+    one JSON object.
+    """
+    chosen = StrategiesOptions(options.url, options.tasks, options.rounds, options.batch)
+    strategies(make_engine(options.url, synchronous=options.synchronous), chosen, as_json=options.json)
+    return []
+
+
 def run_wal(options: argparse.Namespace) -> list[Result]:
     """PostgreSQL only, as a user who may CHECKPOINT, on a server that nobody else uses meanwhile."""
     engine = make_engine(options.url)
@@ -121,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     decays.add_argument("--tasks", type=int, default=50_000)
     decays.add_argument("--case", action="append", choices=list(CASES), help="may be repeated; default: all")
     decays.add_argument("--scale", type=float, default=1.0, help="share of the full number of rows in the way")
+    command("strategies", run_strategies, worker).add_argument("--tasks", type=int, default=3_000)
     command("wal", run_wal, worker).add_argument("--tasks", type=int, default=20_000)
     relays = command("relay", run_relay)
     relays.add_argument("--to", required=True, help="URL of the broker")
@@ -131,7 +143,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     options = parser().parse_args()
-    show(options.run(options), as_json=options.json)
+    if results := options.run(options):
+        show(results, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +25,7 @@ class Order:
     """What a contender is to do."""
 
     kind: str
-    """``product`` or ``floor``."""
+    """``product``, ``floor`` or ``strategy``."""
     url: str
     table: str
     batch: int
@@ -37,6 +37,19 @@ class Order:
     """Whether the product's handler is a plain function or a coroutine function (``async``)."""
     memory_at: tuple[int, ...] = ()
     """Numbers of finished tasks at which the resident memory is read (product only)."""
+    reservation: str = "lease"
+    """How tasks are held (strategy only)."""
+    work: str = "noop"
+    """What the handler does (strategy only)."""
+
+
+@dataclass
+class Done:
+    """What was done: tasks whose end is stored, memory at the numbers asked for, statements sent where counted."""
+
+    done: int
+    memory: dict[int, float] = field(default_factory=dict)
+    statements: int = 0
 
 
 @dataclass
@@ -48,9 +61,10 @@ class Finish:
     done: int
     cpu: float
     memory: dict[int, float]
+    statements: int
 
 
-def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
+def product(order: Order) -> Callable[[], Done]:
     """A worker process of the library with a handler that does nothing."""
     from sa_taskqueue import Status, TaskQueue, Worker  # not for the floor: it pays for nothing of the library
     from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
@@ -74,22 +88,29 @@ def product(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
 
     queue.task(name=NAME)(noop if order.handler == "sync" else async_noop)
 
-    def go() -> tuple[int, dict[int, float]]:
+    def go() -> Done:
         queues = {QUEUE: DEFAULT_CONCURRENCY}
         worker = Worker(queue, engine, queues=queues, batch=order.batch, drain=True, max_tasks=order.max_tasks)
         worker.run()
-        return worker.counts.completed, memory  # what is stored, not what was run
+        return Done(worker.counts.completed, memory)  # what is stored, not what was run
 
     return go
 
 
-def floor(order: Order) -> Callable[[], tuple[int, dict[int, float]]]:
+def floor(order: Order) -> Callable[[], Done]:
     """The same work by plain SQL."""
     queue = plain_queue(make_engine(order.url, synchronous=order.synchronous), order.table)
-    return lambda: (queue.drain(order.batch, delete=order.delete), {})
+    return lambda: Done(queue.drain(order.batch, delete=order.delete))
 
 
-KINDS: dict[str, Callable[[Order], Callable[[], tuple[int, dict[int, float]]]]] = {"product": product, "floor": floor}
+def strategy(order: Order) -> Callable[[], Done]:
+    """A worker process whose strategy and handler are named."""
+    from benchmarks.holding import strategy as prepare  # it needs the library, which the floor does not pay for
+
+    return prepare(order)
+
+
+KINDS: dict[str, Callable[[Order], Callable[[], Done]]] = {"product": product, "floor": floor, "strategy": strategy}
 
 
 def main(order: dict[str, Any]) -> None:
@@ -97,8 +118,8 @@ def main(order: dict[str, Any]) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     cpu, started = own_seconds(), time.monotonic()
-    done, memory = run()
-    finish = Finish(started, time.monotonic(), done, own_seconds() - cpu, memory)
+    done = run()
+    finish = Finish(started, time.monotonic(), done.done, own_seconds() - cpu, done.memory, done.statements)
     print(json.dumps(asdict(finish)), flush=True)
 
 

@@ -28,6 +28,8 @@ class Outcome:
     server_us: float | None
     """CPU microseconds of the server per task; None where its process cannot be seen."""
     memory: dict[int, float]
+    statements: int = 0
+    """Sent by the clients, where they count them."""
 
 
 def race(orders: Sequence[Order], server: ServerCPU) -> Outcome:
@@ -52,7 +54,9 @@ def race(orders: Sequence[Order], server: ServerCPU) -> Outcome:
     seconds = max(finish["ended"] for finish in finishes) - min(finish["started"] for finish in finishes)
     server_us = None if before is None or after is None else (after - before) / done * 1e6
     memory = {int(at): size for at, size in finishes[0]["memory"].items()}
-    return Outcome(done / seconds, done, sum(finish["cpu"] for finish in finishes) / done * 1e6, server_us, memory)
+    client_us = sum(finish["cpu"] for finish in finishes) / done * 1e6
+    statements = sum(finish["statements"] for finish in finishes)
+    return Outcome(done / seconds, done, client_us, server_us, memory, statements)
 
 
 def _start(order: Order) -> Any:

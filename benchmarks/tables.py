@@ -15,7 +15,7 @@ from sqlalchemy.types import JSON
 
 from benchmarks.plain import FAMILIES
 from benchmarks.plain.base import PlainQueue
-from sa_taskqueue import QueueMixin, sqlite_engine
+from sa_taskqueue import QueueMixin, ReservationMixin, sqlite_engine
 from sa_taskqueue.ids import new_id
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -33,6 +33,19 @@ class CrowdedTask(QueueMixin, Base):
     """The same table again; the cases of decay fill it with rows that a claim must not notice."""
 
     __tablename__ = "bench_crowded_task"
+
+
+class BenchReservation(ReservationMixin, Base):
+    __tablename__ = "bench_reservation"
+
+
+class BenchEffect(Base):
+    """One row for each task of a handler that inserts one."""
+
+    __tablename__ = "bench_effect"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    order_id: Mapped[int]
 
 
 MODELS: dict[str, type[Any]] = {model.__tablename__: model for model in (BenchTask, CrowdedTask)}

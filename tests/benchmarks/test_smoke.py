@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_every_result_has_rate_floor_and_ratio(
     assert len(printed) == results
     for result in printed:
         assert {"rate", "floor", "ratio", "rates", "floors", "verdict"} <= result.keys()
+
+
+def test_strategies_end_with_one_line_about_each_that_the_database_carries(tmp_path: Path) -> None:
+    [printed] = run(tmp_path, "strategies", "--tasks", "200")
+    found: Any = printed["strategies"]
+    assert found.keys() == {"lease"}
+    assert found["lease"].keys() >= {"rate", "rates", "statements", "wal", "dead_rows", "locks", "insert"}
+    assert float(str(printed["range_over_single"])) > 0
 
 
 def test_the_median_of_the_rounds_counts() -> None:
