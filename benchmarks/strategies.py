@@ -17,12 +17,13 @@ from benchmarks.contender import Order
 from benchmarks.cpu import ServerCPU
 from benchmarks.plain.base import QUEUE, Filling
 from benchmarks.race import race
-from benchmarks.tables import BenchEffect, BenchReservation, BenchTask, empty, fresh_tables, plain_queue
+from benchmarks.tables import Base, BenchEffect, BenchReservation, BenchTask, empty, fresh_tables, plain_queue
 from sa_taskqueue.adapters.registry import adapter_for
 from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.store import TaskStore
 
-TASK, EFFECT = BenchTask.__tablename__, BenchEffect.__tablename__
+TASK, EFFECT, RESERVATION = BenchTask.__tablename__, BenchEffect.__tablename__, BenchReservation.__tablename__
+TABLES = Base.metadata.tables
 RANGE_AIM = 5.0
 HELD = 20
 """Tasks held at once while the locks are counted; a row lock's transaction holds one."""
@@ -97,7 +98,7 @@ def _fill(engine: Engine, tasks: int) -> None:
     postgresql = engine.dialect.name == "postgresql"
     if postgresql:
         _execute(engine, "CHECKPOINT")
-    for table in (TASK, EFFECT):
+    for table in (TASK, EFFECT, RESERVATION):
         empty(engine, table)
     plain = plain_queue(engine, TASK)
     plain.insert(Filling(tasks))
@@ -117,7 +118,7 @@ def _locks(engine: Engine, name: str) -> float | None:
         return None
     with engine.connect().execution_options(isolation_level=level) as connection:
         adapter = adapter_for(connection.dialect)
-        store = TaskStore(BenchTask.__table__, adapter, reservations=BenchReservation.__table__)
+        store = TaskStore(TABLES[TASK], adapter, reservations=TABLES[RESERVATION])
         reservation.bind(store, adapter, lease=60.0, by="bench")
         claimed = reservation.claim(connection, QUEUE, 1 if reservation.claims_in_work else HELD)
         if not reservation.claims_in_work:
@@ -211,8 +212,9 @@ def _show(measured: dict[tuple[str, str], Figures], locks: dict[str, float | Non
         print(f"    rounds: {'  '.join(f'{rate:,.1f}' for rate in figures.rates)}")
     for name, held in locks.items():
         print(f"locks of the server for each held task, {name}: {'not told' if held is None else held}")
-    ratio = _range_over_single(measured) or 0
-    print(f"range of 100 over single, one row inserted: {ratio} (aim {RANGE_AIM}: {_verdict(ratio)})")
+    ratio = _range_over_single(measured)
+    if ratio is not None:
+        print(f"range of 100 over single, one row inserted: {ratio} (aim {RANGE_AIM}: {_verdict(ratio)})")
 
 
 def _verdict(ratio: float) -> str:
