@@ -6,6 +6,7 @@ is not read again, though it may have ended since it was found. ``unlocked``: fo
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,8 +19,9 @@ from sa_taskqueue.reservation import AdvisoryLock, Lease, Reservation, Reservati
 from sa_taskqueue.store import Renewed
 from sa_taskqueue.worker.held import HeldTasks
 
-PAUSE = 0.05
-"""Seconds between finding tasks and reserving them: time for another worker to end some."""
+LONGEST_PAUSE = 1.0
+"""Seconds between finding tasks and reserving them, now more, now less: time for another worker to end some, and on
+MySQL and MariaDB to come back to its next claim, which is when it removes its reservations."""
 
 
 class UnguardedLease(Lease):
@@ -85,7 +87,7 @@ def slow_down(looked_at: Any) -> None:
 
     def slowly(*details: Any, **options: Any) -> Any:
         found = candidates(*details, **options)
-        never.wait(PAUSE)
+        never.wait(random.uniform(0.0, LONGEST_PAUSE))
         return found
 
     looked_at.candidates = slowly

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Engine
 
-from tests.chaos.run import ChaosRun
+from tests.chaos.run import SETTLING_SECONDS, ChaosRun
 from tests.chaos.test_chaos import text
 from tests.support import eventually
 
@@ -37,12 +37,19 @@ def run_all(
         run.produce(TASKS, seconds=0)
         if until_caught:
             # How soon workers get into each other's way depends on what else the machine does.
-            eventually(lambda: twice(run) or (not run.open_tasks() and not run.produce(TASKS // 4, seconds=0)))
+            eventually(lambda: twice(run) or more_to_do(run), timeout=SETTLING_SECONDS, message="never caught")
         run.settle()
         run.stop_all()
         stored = sum(event.outcome == "ok" for event in run.enqueued)
         assert len(run.starts()) == stored
         return twice(run), run.report().broken_rules
+
+
+def more_to_do(run: ChaosRun) -> bool:
+    """Produce more when nothing is left; False, so that it is waited on."""
+    if not run.open_tasks():
+        run.produce(TASKS // 2, seconds=0)
+    return False
 
 
 def twice(run: ChaosRun) -> int:
