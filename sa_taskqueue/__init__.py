@@ -9,7 +9,7 @@ from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.states import Cancel, Complete, Fail, KeyStatus, MessageStatus, Outcome, Retry, Snooze, Status
 
 if TYPE_CHECKING:
-    from sa_taskqueue.context import TaskContext
+    from sa_taskqueue.context import BatchContext, TaskContext
     from sa_taskqueue.definitions import BoundTask, NewTask, TaskDefinition
     from sa_taskqueue.ids import new_id, timestamp_of
     from sa_taskqueue.messages import NewMessage
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdvisoryLock",
     "AsyncTaskSession",
+    "BatchContext",
     "BoundTask",
     "Cancel",
     "Complete",
@@ -105,6 +106,7 @@ __all__ = [
 _MODULES = {
     "AdvisoryLock": "reservation",
     "AsyncTaskSession": "session",
+    "BatchContext": "context",
     "BoundTask": "definitions",
     "CrashNoteMixin": "models",
     "DebeziumOutboxMixin": "models",

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, TypedDict, TypeVar
 from uuid import UUID
 
 from sa_taskqueue import codec, validation
@@ -79,18 +79,34 @@ class Settings:
     store_result: bool = False
 
 
+class TaskOptions(TypedDict, total=False):
+    """The fields of `Settings`, as the keywords of `TaskQueue.task`."""
+
+    queue: str | None
+    priority: int
+    retry: RetryPolicy | None
+    lease: float | timedelta | None
+    timeout: float | timedelta | None
+    max_attempts: int | None
+    store_result: bool
+
+
 class TaskDefinition(Generic[P, R]):
     """A registered handler; calling it runs the function here and now, without a queue.
 
-    ``lease`` and ``timeout`` are seconds, or None for the worker's own.
+    ``lease`` and ``timeout`` are seconds, or None for the worker's own. ``batch`` is how many tasks a range handler
+    takes at most, None for a handler of one; ``max_wait`` how many seconds its tasks wait for others.
     """
+
+    batch: int | None = None
+    max_wait: float = 0.0
 
     def __init__(self, task_queue: TaskQueue, name: str, function: Callable[..., R], settings: Settings) -> None:
         self.task_queue = task_queue
         self.function = _checked_function(name, function)
         self.name = validation.check_task(name)
         self.is_async = _is_async(function)
-        self.arguments = Arguments(name, function)
+        self.arguments = self._read_signature(name, function)
         self.arguments.prepare_early()
         self.retry: RetryPolicy = validation.check_retry(settings.retry) or task_queue.retry
         self.lease = _seconds("lease", settings.lease)
@@ -102,6 +118,9 @@ class TaskDefinition(Generic[P, R]):
             max_attempts=self._attempts(settings),
         )
         functools.update_wrapper(self, function, updated=())
+
+    def _read_signature(self, name: str, function: Callable[..., Any]) -> Arguments:
+        return Arguments(name, function)
 
     def _attempts(self, settings: Settings) -> int:
         """The decorator wins over its retry policy, and that over the queue."""

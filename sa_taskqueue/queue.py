@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 from uuid import UUID
 from weakref import WeakSet
 
@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, InvalidRequestError
 from sa_taskqueue import codec, messages, validation
 from sa_taskqueue.changes import ANY, By, Change, Publication, Reaction, on_change
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition
+from sa_taskqueue.definitions import BoundTask, NewTask, Settings, TaskDefinition, TaskOptions
 from sa_taskqueue.exceptions import DuplicateHandler, InvalidHandler, InvalidSetting, MissingTable, UnknownTask
 from sa_taskqueue.messages import NewMessage
 from sa_taskqueue.models.columns import COLUMNS
@@ -26,6 +26,7 @@ from sa_taskqueue.models.debezium import DEBEZIUM_COLUMNS
 from sa_taskqueue.models.inbox import INBOX_COLUMNS
 from sa_taskqueue.models.outbox import OUTBOX_COLUMNS
 from sa_taskqueue.models.outbox_key import OUTBOX_KEY_COLUMNS
+from sa_taskqueue.ranges import AnyRangeDecorator, BatchDefinition, RangeDecorator, RangeSettings
 from sa_taskqueue.retry import RetryPolicy, exponential
 from sa_taskqueue.states import TERMINAL, Status
 from sa_taskqueue.triggers import Triggers
@@ -34,6 +35,7 @@ __all__ = ["DEFAULT_RETENTION", "BoundTask", "NewTask", "TaskDefinition", "TaskQ
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 DEFAULT_INBOX_RETENTION = timedelta(days=14)
 
@@ -217,26 +219,60 @@ class TaskQueue:
         /,
         *,
         name: str | None = None,
-        queue: str | None = None,
-        priority: int = 0,
-        retry: RetryPolicy | None = None,
-        lease: float | timedelta | None = None,
-        timeout: float | timedelta | None = None,
-        max_attempts: int | None = None,
-        store_result: bool = False,
+        **settings: Unpack[TaskOptions],
     ) -> TaskDecorator: ...
-    def task(self, function: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        batch: int,
+        item: Callable[P, T],
+        max_wait: float | timedelta = 0.0,
+        name: str | None = None,
+        **settings: Unpack[TaskOptions],
+    ) -> RangeDecorator[P, T]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        batch: int,
+        max_wait: float | timedelta = 0.0,
+        name: str | None = None,
+        **settings: Unpack[TaskOptions],
+    ) -> AnyRangeDecorator: ...
+    def task(
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        batch: int | None = None,
+        max_wait: float | timedelta = 0.0,
+        item: Callable[..., Any] | None = None,
+        **settings: Any,
+    ) -> Any:
         """Register a handler, sync or async, under its function's name or ``name``.
 
         ``lease`` and ``timeout`` are seconds or timedeltas, None for the worker's own. ``max_attempts``
         wins over the retry policy's. With ``store_result`` the returned value is kept in the row.
+
+        ``batch`` makes a range handler of up to so many tasks (1 to 1,000), which takes a list of items; ``max_wait``
+        is how many seconds a batch that is not full waits for more, ``item`` the type of the items for type checkers.
         """
         known = Settings(**settings)
+        if batch is None and (max_wait or item is not None):
+            setting, value = ("max_wait", max_wait) if max_wait else ("item", item)
+            raise InvalidSetting(setting=setting, value=value, allowed="given together with batch=")
+        range_ = None if batch is None else RangeSettings(batch, max_wait, item)
         if function is not None:
-            return self._register(function, name, known)
-        return lambda function: self._register(function, name, known)
+            return self._register(function, name, known, range_)
+        return lambda function: self._register(function, name, known, range_)
 
-    def _register(self, function: Callable[..., Any], name: str | None, settings: Settings) -> TaskDefinition[..., Any]:
+    def _register(
+        self, function: Callable[..., Any], name: str | None, settings: Settings, range_: RangeSettings | None
+    ) -> TaskDefinition[..., Any]:
         if name is None:
             name = str(getattr(function, "__name__", ""))
             if name == "<lambda>":
@@ -246,7 +282,11 @@ class TaskQueue:
         known = self._handlers.get(name)
         if known is not None:
             raise DuplicateHandler(name=name, first=_where(known.function), second=_where(function))
-        definition: TaskDefinition[..., Any] = TaskDefinition(self, name, function, settings)
+        definition: TaskDefinition[..., Any]
+        if range_ is None:
+            definition = TaskDefinition(self, name, function, settings)
+        else:
+            definition = BatchDefinition(self, name, function, settings, range_)
         self._handlers[name] = definition
         return definition
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sa_taskqueue.codec import decode_json, encode
-from sa_taskqueue.context import TaskContext
+from sa_taskqueue.context import HandlerContext, TaskContext
 from sa_taskqueue.converters import (
     UnsupportedAnnotation,
     converter_for,
@@ -42,8 +42,8 @@ class Arguments:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._name = name
         self._function = function
-        parameters = list(_signature(name, function).parameters.values())
-        self.takes_context = bool(parameters) and _is_context(parameters[0], function)
+        parameters = list(signature_of(name, function).parameters.values())
+        self.takes_context = bool(parameters) and is_context(parameters[0], function, TaskContext)
         parameters = parameters[1:] if self.takes_context else parameters
         self._signature = inspect.Signature(parameters)
         self._positional = tuple(each.name for each in parameters if each.kind in _POSITIONAL)
@@ -89,7 +89,7 @@ class Arguments:
 
     def _hints(self) -> Iterator[Any]:
         """The annotations of the stored parameters only: others may be importable for type checkers alone."""
-        namespace = getattr(_plain_function(self._function), "__globals__", {})
+        namespace = getattr(plain_function(self._function), "__globals__", {})
         for each in self._signature.parameters.values():
             holder = types.SimpleNamespace(
                 __annotations__={"hint": Any if each.annotation is each.empty else each.annotation}
@@ -181,7 +181,7 @@ class Arguments:
         try:
             return self._decode(body, converters)
         except Exception as error:
-            raise UndecodableTask(name=self._name, reason=_reason(error)) from error
+            raise UndecodableTask(name=self._name, reason=decoding_reason(error)) from error
 
     def _decode(self, body: str, converters: Converters) -> tuple[tuple[Any, ...], dict[str, Any]]:
         values = decode_json(body)
@@ -227,7 +227,8 @@ class Arguments:
         return InvalidArguments(name=self._name, reason="two arguments would be stored under one name")
 
 
-def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
+def signature_of(name: str, function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, InvalidHandler where there is none to read."""
     try:
         if sys.version_info >= (3, 14):  # annotations are evaluated when asked for, and a name may be missing then
             import annotationlib
@@ -238,25 +239,26 @@ def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
         raise InvalidHandler(name=name, reason="it has no signature to read") from None
 
 
-def _plain_function(function: Any) -> Any:
+def plain_function(function: Any) -> Any:
     """The function in whose module the annotations were written."""
     function = inspect.unwrap(function)
     if isinstance(function, functools.partial):
-        return _plain_function(function.func)
+        return plain_function(function.func)
     if isinstance(function, types.MethodType):
         return function.__func__
     return function if isinstance(function, types.FunctionType) else type(function).__call__
 
 
-def _is_context(parameter: inspect.Parameter, function: Callable[..., Any]) -> bool:
+def is_context(parameter: inspect.Parameter, function: Callable[..., Any], kind: type[HandlerContext]) -> bool:
+    """Whether the parameter is annotated to be given a context of this kind."""
     annotation = parameter.annotation
     annotation = getattr(annotation, "__forward_arg__", annotation)
     if isinstance(annotation, str):
         # Often imported for type checkers only, so the name alone must do.
-        if annotation.rpartition(".")[2] == TaskContext.__name__:
+        if annotation.rpartition(".")[2] == kind.__name__:
             return True
-        annotation = getattr(_plain_function(function), "__globals__", {}).get(annotation)
-    return isinstance(annotation, type) and issubclass(annotation, TaskContext)
+        annotation = getattr(plain_function(function), "__globals__", {}).get(annotation)
+    return isinstance(annotation, type) and issubclass(annotation, kind)
 
 
 def _accepts_none(convert: Converter) -> bool:
@@ -269,7 +271,8 @@ def _accepts_none(convert: Converter) -> bool:
     return True
 
 
-def _reason(error: Exception) -> str:
+def decoding_reason(error: BaseException) -> str:
+    """Why a body does not fit, in a line."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a class of the user may fail at that too

@@ -56,6 +56,8 @@
      +-- LeaseLost                     another worker holds the task now
      +-- MessageGap                    messages of its key are missing before it
      +-- UndecodableTask               the stored body does not fit the handler
+     +-- UnknownItem (LookupError)     not one of the items of the batch
+     +-- InvalidOutcomes               a range handler returned what fits no batch
 
 The docstring of a class is its message, filled with the keywords it is raised with; each keyword is
 also an attribute. ``code`` is stable and is what ``docs/reference/errors.md`` explains.
@@ -123,9 +125,11 @@ from sa_taskqueue.exceptions.publishing import (
     UnknownPublisher,
 )
 from sa_taskqueue.exceptions.running import (
+    InvalidOutcomes,
     LeaseLost,
     MessageGap,
     UndecodableTask,
+    UnknownItem,
 )
 
 __all__ = [
@@ -152,6 +156,7 @@ __all__ = [
     "InvalidHeaders",
     "InvalidMessage",
     "InvalidName",
+    "InvalidOutcomes",
     "InvalidPriority",
     "InvalidSetting",
     "InvalidTask",
@@ -177,6 +182,7 @@ __all__ = [
     "TransactionError",
     "UndecodableTask",
     "UniqueKeyError",
+    "UnknownItem",
     "UnknownPublisher",
     "UnknownQueue",
     "UnknownTask",

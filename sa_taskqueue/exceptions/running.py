@@ -35,3 +35,23 @@ class UndecodableTask(TaskQueueError):
     code = "undecodable"
     name: str
     reason: str
+
+
+class UnknownItem(TaskQueueError, LookupError):
+    """{item} is none of the items of this batch of {name}. Give one of the objects the handler was called with, or the
+    id of its task.
+    """
+
+    code = "unknown_item"
+    name: str
+    item: object
+
+
+class InvalidOutcomes(TaskQueueError):
+    """What the range handler of {name} returned is refused: {reason}. Return None, one outcome for all, a list with one
+    entry for each item, or a mapping from items or task ids to outcomes.
+    """
+
+    code = "invalid_outcomes"
+    name: str
+    reason: str

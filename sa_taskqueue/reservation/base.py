@@ -81,6 +81,9 @@ class InWork(Reservation, Protocol):
     count_crashes: bool
     """Whether `note` must be committed by another connection before the work begins."""
 
+    batch: int
+    """How many tasks one transaction takes at most."""
+
     def note(self, connection: Connection, claimed: Claimed) -> None:
         """Note that the attempt begins; whoever finds the note on a free task counts a crash."""
         ...

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
+from sa_taskqueue.exceptions import InvalidSetting
 from sa_taskqueue.reservation.base import refuse_unsupported
 from sa_taskqueue.reservation.crashes import crash_notes
 from sa_taskqueue.reservation.mixed_use import warn_of_mixed_use
@@ -23,6 +24,9 @@ class RowLock:
 
     A crash frees the row at once, and leaves no trace of the attempt: with ``count_crashes`` each attempt is noted
     before the work in the table of `CrashNoteMixin`, so that a task that kills its workers ends as FAILED.
+
+    ``batch`` tasks (1 to 1,000) are locked together and committed by one COMMIT: a range handler takes those of its
+    name, other handlers run one after the other, each undone to a savepoint of its own if it fails.
     """
 
     name = "row-lock"
@@ -30,8 +34,11 @@ class RowLock:
     claims_in_work = True
     reserves_apart = False
 
-    def __init__(self, *, count_crashes: bool = False) -> None:
+    def __init__(self, *, count_crashes: bool = False, batch: int = 1) -> None:
+        if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= 1_000:
+            raise InvalidSetting(setting="RowLock(batch=...)", value=batch, allowed="a whole number from 1 to 1,000")
         self.count_crashes = count_crashes
+        self.batch = batch
 
     def bind(self, store: TaskStore, adapter: Adapter, *, lease: float, by: str, max_crashes: int = 3) -> None:  # noqa: ARG002  nothing expires
         """UnsupportedReservation without SKIP LOCKED; MissingTable if crashes have no table to be counted in."""
@@ -68,7 +75,12 @@ class RowLock:
 
     def settle(self, connection: Connection, settlements: Sequence[Settlement]) -> set[UUID]:
         """Write the outcomes. In another transaction than the work's, after that was undone, the epoch is the guard."""
-        changed = self._rows.settle(connection, settlements)
+        if len(settlements) > 1:
+            # As few statements as there are kinds of ends. A claim shows the epoch as the end will raise it.
+            unraised = [one._replace(epoch=one.epoch - 1) for one in settlements]
+            changed = self._store.unmarked.settle(connection, unraised)
+        else:
+            changed = self._rows.settle(connection, settlements)
         self._forget([settlement.id for settlement in settlements], connection)
         return changed
 

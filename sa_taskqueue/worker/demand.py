@@ -13,7 +13,9 @@ _WEIGHT = 0.3
 class Demand:
     """Watches how long handlers take and says how many tasks to claim."""
 
-    def __init__(self, concurrency: int, prefetch: int, batch: int) -> None:
+    def __init__(self, concurrency: int, prefetch: int, batch: int, per_slot: int = 1) -> None:
+        self.per_slot = per_slot
+        """How many tasks one call of a handler takes: the largest batch that the queue was seen to hold."""
         self._concurrency = concurrency
         self._prefetch = prefetch
         self._batch = batch
@@ -31,11 +33,13 @@ class Demand:
         if self._mean is None:
             return 0
         by_pace = self._concurrency * HORIZON / max(self._mean, 1e-6)
-        return min(self._prefetch, int(by_pace))
+        ahead = min(self._prefetch, int(by_pace))
+        return -(-ahead // self.per_slot) * self.per_slot
 
     def next_claim(self, free: int, waiting: int) -> int:
         """How many tasks to claim now; 0: enough wait. A claim is worth its round trip at half of what may wait."""
+        free *= self.per_slot
         room = free + self.ahead - waiting
         if free > waiting or room * 2 >= self.ahead:
-            return max(0, min(self._batch, room))
+            return max(0, min(max(self._batch, self.per_slot), room))
         return 0

@@ -33,3 +33,6 @@ class Committed:
 
 
 End: TypeAlias = "Settlement | Committed | Ending"
+
+Ends: TypeAlias = "End | list[End]"
+"""How what one call of a handler has run ended; of a batch, an end for each task in its order."""

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, cast
 
 from sa_taskqueue.context import TaskContext
-from sa_taskqueue.exceptions import (
-    CommitUnknown,
-    ConfigurationError,
-    InvalidHandler,
-    InvalidSetting,
-    LeaseLost,
-    UndecodableTask,
-)
+from sa_taskqueue.exceptions import CommitUnknown, LeaseLost, UndecodableTask
 from sa_taskqueue.runtime.faults import point
-from sa_taskqueue.states import Status
-from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.outcome import HandlerTimeout
+from sa_taskqueue.worker.calling import blocks_the_loop, in_greenlet, no_session, not_awaited, not_startable, within
+from sa_taskqueue.worker.ending import End, Ending, Ends
+from sa_taskqueue.worker.execute_batch import BatchExecutor
+from sa_taskqueue.worker.held import HeldBatch
+from sa_taskqueue.worker.outcome import keeps_work
 
 if TYPE_CHECKING:
     from sa_taskqueue.definitions import TaskDefinition
     from sa_taskqueue.store import Settlement
-    from sa_taskqueue.worker.held import HeldTask
+    from sa_taskqueue.worker.held import HeldTask, Unit
     from sa_taskqueue.worker.outcome import Outcomes
     from sa_taskqueue.worker.session_scope import MakeUnit, WorkUnit
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
-Extend = Callable[["HeldTask", float], Coroutine[Any, Any, None]]
+Extend = Callable[["Sequence[HeldTask]", float], Coroutine[Any, Any, None]]
 
 
 class Executor:
@@ -54,18 +47,21 @@ class Executor:
         self._async_engine = async_engine
         self._stopping = stopping
         self._loop = asyncio.get_running_loop()
+        self._batches = BatchExecutor(outcomes, make_unit, extend, async_engine=async_engine, stopping=stopping)
 
-    def run(self, task: HeldTask) -> End:
+    def run(self, task: Unit) -> Ends:
         """Run a sync handler in this thread."""
+        if isinstance(task, HeldBatch):
+            return self._batches.run(task)
         definition = task.handler
-        if refused := _not_startable(task):
+        if refused := not_startable(task):
             return refused
         point("handler.start")
         try:
             args, kwargs = definition.decode(task.claimed.body)
         except UndecodableTask as error:
             return self._outcomes.undecodable(task.claimed, error)
-        unit = self._make_unit(task) if definition.takes_context else None
+        unit = self._make_unit([task]) if definition.takes_context else None
         try:
             # A context of its own: what a handler sets there must not be seen by the thread's next task.
             if unit is None:
@@ -75,29 +71,31 @@ class Executor:
         except BaseException as error:  # noqa: BLE001  whatever a handler raises ends its task, not the thread
             return self._after_raise(task, definition, error, unit)
         if value is not None and isinstance(value, Awaitable):
-            return self._after_raise(task, definition, _not_awaited(task, value), unit)
+            return self._after_raise(task, definition, not_awaited(task.claimed.name, value), unit)
         point("handler.done_before_complete")
         return self._after_return(task, definition, value, unit)
 
-    async def run_async(self, task: HeldTask) -> End:
+    async def run_async(self, task: Unit) -> Ends:
         """Run an async handler as the current asyncio task."""
+        if isinstance(task, HeldBatch):
+            return await self._batches.run_async(task)
         definition = task.handler
-        if refused := _not_startable(task):
+        if refused := not_startable(task):
             return refused
         point("handler.start")
         try:
             args, kwargs = definition.decode(task.claimed.body)
         except UndecodableTask as error:
             return self._outcomes.undecodable(task.claimed, error)
-        unit = self._make_unit(task) if definition.takes_context else None
+        unit = self._make_unit([task]) if definition.takes_context else None
         if unit is not None:
             args = (self._context(task, unit), *args)
         try:
-            value = await _within(definition.timeout, cast("Awaitable[Any]", definition.function(*args, **kwargs)))
+            value = await within(definition.timeout, cast("Awaitable[Any]", definition.function(*args, **kwargs)))
         except BaseException as error:  # noqa: BLE001  likewise
-            return await self._in_greenlet(unit, self._after_raise, task, definition, error, unit)
+            return await in_greenlet(unit, self._after_raise, task, definition, error, unit)
         point("handler.done_before_complete")
-        return await self._in_greenlet(unit, self._after_return, task, definition, value, unit)
+        return await in_greenlet(unit, self._after_return, task, definition, value, unit)
 
     def _after_return(
         self, task: HeldTask, definition: TaskDefinition[..., Any], value: object, unit: WorkUnit | None
@@ -123,11 +121,11 @@ class Executor:
         """Commit the handler's work with the outcome, or roll it back and leave the outcome to the finisher."""
         if unit is None or not unit.used:
             return Ending.LOST if task.lost else settlement
-        if task.lost or not _keeps_work(settlement):
+        if task.lost or not keeps_work(settlement):
             unit.undo()
             return Ending.LOST if task.lost else settlement
         try:
-            unit.complete(settlement)
+            return unit.complete([settlement])[0]
         except LeaseLost:
             return Ending.LOST if task.lost else Ending.REFUSED
         except CommitUnknown:
@@ -140,7 +138,6 @@ class Executor:
             return self._outcomes.raised(task.claimed, definition, error)
         except BaseException as error:  # noqa: BLE001  likewise
             return self._interrupted(task, error)
-        return Committed(settlement)
 
     def _interrupted(self, task: HeldTask, error: BaseException) -> Ending:
         """SystemExit, KeyboardInterrupt or CancelledError: not the handler's failure, so no attempt is counted."""
@@ -156,76 +153,18 @@ class Executor:
 
         def open_session() -> Any:
             if is_async is not self._async_engine:
-                raise _no_session(is_async)
+                raise no_session(is_async)
             return unit.async_session() if is_async else unit.session()
 
         def extend(seconds: float) -> None:
             if is_async:
-                raise _blocks_the_loop()
-            asyncio.run_coroutine_threadsafe(self._extend(task, seconds), self._loop).result()
+                raise blocks_the_loop()
+            asyncio.run_coroutine_threadsafe(self._extend([task], seconds), self._loop).result()
 
         return TaskContext(
             task.claimed,
             lost=task.lost_event(),
             open_session=open_session,
             extend=extend,
-            aextend=lambda seconds: self._extend(task, seconds),
+            aextend=lambda seconds: self._extend([task], seconds),
         )
-
-    async def _in_greenlet(self, unit: WorkUnit | None, function: Callable[..., End], *args: Any) -> End:
-        """Call what may use the unit's connection the way an AsyncEngine's connection must be used."""
-        if unit is None or not unit.used:
-            return function(*args)
-        from sqlalchemy.util import greenlet_spawn
-
-        ending = asyncio.ensure_future(greenlet_spawn(function, *args))
-        while not ending.done():
-            # A cancel that comes now, such as that of a stop, must not cut a COMMIT in two.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([ending])
-        return ending.result()
-
-
-def _not_startable(task: HeldTask) -> Ending | None:
-    """A task that waited past its deadline may be somebody else's by now."""
-    if task.lost:
-        return Ending.LOST
-    return Ending.RELEASE if time.monotonic() >= task.deadline else None
-
-
-def _keeps_work(settlement: Settlement) -> bool:
-    """Whether the handler's work is committed: completed, cancelled and snoozed it is; failed and retried it is not."""
-    if settlement.status is Status.SCHEDULED:
-        return not settlement.count_attempt
-    return settlement.status is not Status.FAILED
-
-
-async def _within(timeout: float | None, handler: Awaitable[Any]) -> Any:
-    if timeout is None:
-        return await handler
-    scope = asyncio.timeout(timeout)
-    try:
-        async with scope:
-            return await handler
-    except TimeoutError as error:
-        if scope.expired():
-            raise HandlerTimeout(f"the handler ran longer than {timeout:g} s") from error
-        raise
-
-
-def _not_awaited(task: HeldTask, value: Awaitable[Any]) -> InvalidHandler:
-    """The error for a sync function that returned a coroutine: nothing of it has run."""
-    if isinstance(value, Coroutine):
-        value.close()
-    return InvalidHandler(name=task.claimed.name, reason="it returned an awaitable, but is not an async function")
-
-
-def _blocks_the_loop() -> InvalidSetting:
-    value = "called by an async handler, whose loop it would block for ever"
-    return InvalidSetting(setting="context.extend", value=value, allowed="replaced by: await context.aextend(seconds)")
-
-
-def _no_session(is_async: bool) -> ConfigurationError:
-    handler, engine = ("async", "AsyncEngine") if is_async else ("sync", "Engine")
-    value = f"asked for by an {handler} handler"
-    return InvalidSetting(setting="context.session", value=value, allowed=f"used with an {engine}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -37,11 +37,23 @@ class HeldTask:
         return self.claimed.id, self.claimed.epoch
 
     @property
+    def members(self) -> Sequence[HeldTask]:
+        """The tasks that one call of the handler runs: this one."""
+        return (self,)
+
+    @property
     def handler(self) -> TaskDefinition[..., Any]:
         """The registered handler of a task that was given to a slot."""
         if self.definition is None:
             raise LookupError(self.claimed.name)
         return self.definition
+
+    def tell(self, event: threading.Event) -> None:
+        """Have this event set when the task is lost, as that of all tasks of one batch."""
+        with _event_lock:
+            self._event = event
+            if self.lost:
+                event.set()
 
     def lost_event(self) -> threading.Event:
         """The event a handler waits on. Made when asked for, because it costs more than a claim's share."""
@@ -59,6 +71,41 @@ class HeldTask:
             if self._event is not None:
                 self._event.set()
 
+
+class HeldBatch:
+    """Tasks of one name that one call of a range handler runs. For the slots it is what a `HeldTask` is."""
+
+    __slots__ = ("definition", "members")
+
+    def __init__(self, definition: TaskDefinition[..., Any], members: list[HeldTask]) -> None:
+        self.definition = definition
+        self.members = members
+
+    @property
+    def handler(self) -> TaskDefinition[..., Any]:
+        """The registered handler."""
+        return self.definition
+
+    @property
+    def lost(self) -> bool:
+        """Whether one of the tasks is lost: their work is one transaction."""
+        return any(task.lost for task in self.members)
+
+    def lose(self) -> None:
+        """Tell the handler that the tasks are no longer its own."""
+        for task in self.members:
+            task.lose()
+
+    def lost_event(self) -> threading.Event:
+        """The event a handler waits on: set when one of the tasks is lost."""
+        event = threading.Event()
+        for task in self.members:
+            task.tell(event)
+        return event
+
+
+Unit: TypeAlias = HeldTask | HeldBatch
+"""What one call of a handler runs."""
 
 _event_lock = threading.Lock()
 
@@ -114,11 +161,12 @@ class HeldTasks:
                 if task is not None and task.deadline < until:
                     task.deadline = until
 
-    def finish(self, task: HeldTask) -> bool:
-        """From here on a renewal that does not find the row has not lost the task. False: it is lost already."""
+    def finish(self, tasks: Sequence[HeldTask]) -> bool:
+        """From here on a renewal that does not find the rows has not lost the tasks. False: one is lost already."""
         with self._lock:
-            task.finishing = not task.lost
-            return task.finishing
+            for task in tasks:
+                task.finishing = not task.lost
+            return all(task.finishing for task in tasks)
 
     def mark_lost(self, pair: Pair) -> HeldTask | None:
         """Mark a task as lost and tell its handler. None: it was forgotten, is being finished, or was lost before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from sa_taskqueue.worker.execute import Executor, Extend
@@ -52,7 +52,7 @@ class LockedParts:
     ) -> Service:
         """What the slots share."""
         executor = Executor(outcomes, _unit, extend, async_engine=self._portal.is_async, stopping=stopping)
-        return Service(executor, outcomes, finisher, counts, Quota(max_tasks), handlers, self._note())
+        return Service(executor, outcomes, finisher, counts, Quota(max_tasks), handlers, self._note(), stopping)
 
     def slots(self, name: str, concurrency: int, service: Service) -> LockedSlots:
         """The slots of one queue."""
@@ -78,5 +78,5 @@ class LockedParts:
         return note
 
 
-def _unit(task: HeldTask) -> WorkUnit:
-    return cast("LockedTask", task).work.unit(task)
+def _unit(tasks: Sequence[HeldTask]) -> WorkUnit:
+    return cast("LockedTask", tasks[0]).work.unit(tasks)

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,8 +18,9 @@ from sa_taskqueue.exceptions import TaskQueueError
 from sa_taskqueue.runtime.faults import point
 from sa_taskqueue.runtime.threads import call_soon
 from sa_taskqueue.store import Settlement
-from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.held import HeldTask
+from sa_taskqueue.worker.ending import Committed, Ending, Ends
+from sa_taskqueue.worker.held import HeldTask, Unit
+from sa_taskqueue.worker.locked_round import Round, all_of
 from sa_taskqueue.worker.locked_work import LockedTask, LockedWork
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sa_taskqueue.store import Claimed
     from sa_taskqueue.worker.counts import Counts
     from sa_taskqueue.worker.execute import Executor
-    from sa_taskqueue.worker.finisher import Finisher
+    from sa_taskqueue.worker.finisher import Ended, Finisher
     from sa_taskqueue.worker.outcome import Outcomes
     from sa_taskqueue.worker.quota import Quota
 
@@ -45,7 +46,7 @@ then: when the lock was freed at once, another slot took the task first and the 
 class LockedSlot(Protocol):
     """Runs one task at a time."""
 
-    task: LockedTask | None
+    task: Unit | None
     started: float
     abandoned: bool
 
@@ -78,6 +79,8 @@ class Service:
     handlers: Mapping[str, TaskDefinition[..., Any]]
     note: Callable[[Claimed], Coroutine[Any, Any, None]] | None
     """Commits that an attempt begins; None where crashes are not counted."""
+    stopping: Callable[[], bool]
+    """Whether the worker is to end, so that what is claimed but not begun is given back."""
 
 
 class LockedSlots:
@@ -138,21 +141,21 @@ class LockedSlots:
         """No task waits."""
         return []
 
-    def in_threads(self) -> list[tuple[LockedSlot, HeldTask]]:
+    def in_threads(self) -> list[tuple[LockedSlot, Unit]]:
         """The sync handlers that run in the thread that holds their transaction."""
         return [(slot, task) for slot, task in self._running() if isinstance(slot, ThreadSlot) and not _is_async(task)]
 
-    def on_loop(self) -> list[HeldTask]:
+    def on_loop(self) -> list[Unit]:
         """The tasks whose handlers the loop waits for."""
         return [task for slot, task in self._running() if not isinstance(slot, ThreadSlot) or _is_async(task)]
 
-    def cancel(self, task: HeldTask) -> None:
+    def cancel(self, task: Unit) -> None:
         """Have the handler end if it runs on the loop."""
         for slot, running in self._running():
             if running is task:
                 slot.cancel()
 
-    def overdue(self, now: float) -> list[tuple[LockedSlot, HeldTask]]:
+    def overdue(self, now: float) -> list[tuple[LockedSlot, Unit]]:
         """Sync handlers that run longer than their timeout."""
         return [
             (slot, task)
@@ -162,7 +165,7 @@ class LockedSlots:
             and now - slot.started > task.definition.timeout
         ]
 
-    def abandon(self, thread: LockedSlot, task: HeldTask) -> bool:
+    def abandon(self, thread: LockedSlot, task: Unit) -> bool:
         """Give the slot up with its connection, which frees the task. False: the handler has just returned."""
         with self.lock:
             if thread.task is not task or thread.abandoned:
@@ -185,24 +188,30 @@ class LockedSlots:
         for slot in list(self._given_up):
             self._cut(slot)
 
-    def claimed(self, slot: LockedSlot, task: LockedTask, seconds: float) -> None:
-        """The slot is about to run the task."""
-        task.definition = self.service.handlers.get(task.claimed.name)
-        slot.task, slot.started = task, time.monotonic()
-        call_soon(self.loop, self._count_claimed, seconds)
+    def claimed(self, tasks: Sequence[LockedTask], seconds: float) -> None:
+        """A slot is about to run these tasks."""
+        for task in tasks:
+            task.definition = self.service.handlers.get(task.claimed.name)
+        call_soon(self.loop, self._count_claimed, len(tasks), seconds)
 
-    def ended(self, slot: LockedSlot, task: LockedTask, end: End) -> bool:
+    def begin(self, slot: LockedSlot, unit: Unit) -> bool:
+        """The slot is about to call a handler. False: it was given up meanwhile."""
+        with self.lock:
+            slot.task, slot.started = unit, time.monotonic()
+            return not slot.abandoned
+
+    def ended(self, slot: LockedSlot, ended: Sequence[Ended]) -> bool:
         """Hand on what is to be counted, or still to be written. False: the slot was given up meanwhile."""
         with self.lock:
             if slot.abandoned:
                 self.abandoned -= 1
                 return False
             slot.task = None
-        seconds = time.monotonic() - slot.started
-        if isinstance(end, Settlement | Committed) or end in (Ending.RELEASE, Ending.REFUSED):
-            self.service.finisher.add(task, end, seconds)
-        elif end is not Ending.LOST:
-            call_soon(self.loop, self._count_returned, end)
+        for task, end, seconds in ended:
+            if isinstance(end, Settlement | Committed) or end in (Ending.RELEASE, Ending.REFUSED):
+                self.service.finisher.add(task, end, seconds)
+            elif end is not Ending.LOST:
+                call_soon(self.loop, self._count_returned, end)
         return True
 
     def _cut(self, slot: LockedSlot) -> None:
@@ -210,7 +219,7 @@ class LockedSlots:
             self._given_up.discard(slot)
             slot.give_up()
 
-    def _running(self) -> list[tuple[LockedSlot, LockedTask]]:
+    def _running(self) -> list[tuple[LockedSlot, Unit]]:
         with self.lock:
             return [(slot, slot.task) for slot in self._slots if slot.task is not None]
 
@@ -220,10 +229,10 @@ class LockedSlots:
         self._slots.add(slot)
         self.park(slot)
 
-    def _count_claimed(self, seconds: float) -> None:
-        self.service.counts.claimed += 1
+    def _count_claimed(self, tasks: int, seconds: float) -> None:
+        self.service.counts.claimed += tasks
         if telemetry.listening():
-            telemetry.emit(telemetry.TasksClaimed(self.name, 1, seconds))
+            telemetry.emit(telemetry.TasksClaimed(self.name, tasks, seconds))
 
     def _count_returned(self, end: Ending) -> None:
         if end is Ending.UNKNOWN:
@@ -239,7 +248,7 @@ class ThreadSlot:
     """
 
     def __init__(self, slots: LockedSlots, number: int, work: LockedWork) -> None:
-        self.task: LockedTask | None = None
+        self.task: Unit | None = None
         self.started = 0.0
         self.abandoned = False
         self._slots = slots
@@ -249,7 +258,7 @@ class ThreadSlot:
         self._looked: asyncio.Future[bool] | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
-        self._on_loop: asyncio.Task[End] | None = None
+        self._on_loop: asyncio.Task[Ends] | None = None
 
     async def look(self) -> bool:
         """Have the thread claim a task."""
@@ -287,55 +296,79 @@ class ThreadSlot:
             self._wanted.acquire()
             if self._closed:
                 return
-            task = self._claim()
-            self._tell(task is not None)
-            while task is not None:
-                end = self._work.finish(task, self._run(task))
-                if not self._slots.ended(self, task, end):
+            tasks = self._claim()
+            self._tell(bool(tasks))
+            while tasks:
+                if not self._slots.ended(self, self._run_all(tasks)):
                     self._work.rest()
                     return
-                task = None if self._slots.stopping else self._claim()
+                tasks = [] if self._slots.stopping else self._claim()
             self._work.rest()
             call_soon(self._slots.loop, self._slots.park, self)
 
-    def _claim(self) -> LockedTask | None:
+    def _claim(self) -> Sequence[LockedTask]:
         service = self._slots.service
-        if not service.quota.take():
-            return None
-        task, sent_at = None, time.monotonic()
+        wanted = service.quota.take(self._work.most)
+        if not wanted:
+            return ()
+        tasks: list[LockedTask] = []
+        sent_at = time.monotonic()
         try:
-            task = self._work.claim()
-            if task is not None and service.note is not None:
-                asyncio.run_coroutine_threadsafe(service.note(task.claimed), self._slots.loop).result()
-                point("claim.noted")
+            tasks = self._work.claim(wanted)
+            if len(tasks) == 1:
+                self._note(tasks)
         except CLAIM_FAILURES as error:
-            task = None
+            tasks = []
             not_claimed(self._slots.name, self._work, error)
         finally:
-            service.quota.answered(found=task is not None)
-        if task is not None:
-            self._slots.claimed(self, task, time.monotonic() - sent_at)
-        return task
+            service.quota.answered(wanted, len(tasks))
+        if tasks:
+            self._slots.claimed(tasks, time.monotonic() - sent_at)
+        return tasks
 
-    def _run(self, task: LockedTask) -> End:
+    def _note(self, tasks: Sequence[HeldTask]) -> None:
+        service = self._slots.service
+        if service.note is not None:
+            for task in tasks:
+                asyncio.run_coroutine_threadsafe(service.note(task.claimed), self._slots.loop).result()
+            point("claim.noted")
+
+    def _run_all(self, tasks: Sequence[LockedTask]) -> list[Ended]:
+        run = Round(self._work, tasks)
+        if len(tasks) == 1:
+            self._slots.begin(self, run.units[0])
+            return run.finish_one(self._run(run.units[0]), self.started)
+        for unit in run.units:
+            if self._slots.service.stopping() or not self._slots.begin(self, unit):
+                break
+            try:
+                self._note(unit.members)
+            except CLAIM_FAILURES as error:
+                logger.warning("queue %s: an attempt cannot be noted: %s", self._slots.name, error)
+                break
+            if not run.add(unit, self._run(unit), self.started):
+                break
+        return run.finish()
+
+    def _run(self, task: Unit) -> Ends:
         if task.definition is None:
             return Ending.UNKNOWN
         if _is_async(task):
             return self._run_on_loop(task)
         return self._slots.service.executor.run(task)
 
-    def _run_on_loop(self, task: LockedTask) -> End:
+    def _run_on_loop(self, task: Unit) -> Ends:
         """Run an async handler while this thread keeps the transaction open."""
         ended = threading.Event()
-        ends: list[End] = []
+        ends: list[Ends] = []
 
         def start() -> None:
             self._on_loop = self._slots.loop.create_task(_ending(self._slots.service.executor, task))
             self._on_loop.add_done_callback(keep)
 
-        def keep(done: asyncio.Task[End]) -> None:
+        def keep(done: asyncio.Task[Ends]) -> None:
             self._on_loop = None
-            ends.append(Ending.RELEASE if done.cancelled() else done.result())
+            ends.append(all_of(task, Ending.RELEASE) if done.cancelled() else done.result())
             ended.set()
 
         call_soon(self._slots.loop, start)
@@ -352,7 +385,7 @@ class ThreadSlot:
         call_soon(self._slots.loop, tell)
 
 
-async def _ending(executor: Executor, task: HeldTask) -> End:
+async def _ending(executor: Executor, task: Unit) -> Ends:
     return await executor.run_async(task)
 
 
@@ -362,5 +395,5 @@ def not_claimed(queue: str, work: LockedWork, error: Exception) -> None:
     work.rest()
 
 
-def _is_async(task: HeldTask) -> bool:
+def _is_async(task: Unit) -> bool:
     return task.definition is not None and task.definition.is_async

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from sqlalchemy import Connection, NestedTransaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -21,7 +23,7 @@ from sa_taskqueue.runtime.sockets import Breaker
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
 from sa_taskqueue.store import Settlement
 from sa_taskqueue.worker.ending import Committed, End, Ending
-from sa_taskqueue.worker.finisher import INTERRUPTED_DELAY, UnknownNames
+from sa_taskqueue.worker.finisher import INTERRUPTED_DELAY, Ended, UnknownNames
 from sa_taskqueue.worker.held import HeldTask, HeldTasks
 from sa_taskqueue.worker.session_scope import WorkConnections, WorkUnit
 
@@ -55,6 +57,9 @@ class LockedWork:
         self._unknown = unknown
         self._connection: Connection | None = None
         self._breaker: Breaker | None = None
+        self.together = False
+        """Whether the transaction holds other tasks, so that the end of one handler is not yet that of all."""
+        self._singly = 0
 
     @property
     def connection(self) -> Connection:
@@ -63,26 +68,33 @@ class LockedWork:
             raise LookupError("no task is held")
         return self._connection
 
-    def claim(self) -> LockedTask | None:
-        """Lock the next due task and stay in the transaction. None: there was none, and no transaction is open."""
+    @property
+    def most(self) -> int:
+        """How many tasks the next claim may take. After a transaction of several was lost, its tasks go one by one."""
+        return 1 if self._singly else self._reservation.batch
+
+    def claim(self, limit: int) -> list[LockedTask]:
+        """Lock the next due tasks and stay in the transaction. None: there were none, and no transaction is open."""
+        self._singly = max(0, self._singly - 1)
         connection = self._taken()
         point("claim.before_send")
         try:
             connection.begin()
             self.connections.adapter.begin(connection)
-            claims = self._reservation.claim(connection, self._queue, 1)
+            claims = self._reservation.claim(connection, self._queue, limit)
             if not claims:
                 connection.commit()
-                return None
+                return []
         except BaseException:
             undo(connection)
             raise
         point("claim.locked")
-        return LockedTask(claims[0], self)
+        self.together = len(claims) > 1
+        return [LockedTask(claimed, self) for claimed in claims]
 
-    def unit(self, task: HeldTask) -> LockedUnit:
+    def unit(self, tasks: Sequence[HeldTask]) -> LockedUnit:
         """The handler's part of the transaction."""
-        return LockedUnit(self, self.connections, self._reservation, self._held, task)
+        return LockedUnit(self, self.connections, self._reservation, self._held, tasks)
 
     def finish(self, task: HeldTask, end: End) -> End:
         """Commit the outcome, or roll back; what then remains to be written, or only counted, elsewhere."""
@@ -104,6 +116,59 @@ class LockedWork:
             elif isinstance(end, Settlement):
                 return end
         return Ending.LOST
+
+    @property
+    def stands(self) -> bool:
+        """Whether the transaction that holds the tasks is still open."""
+        connection = self.connection
+        return connection.in_transaction() and not connection.invalidated
+
+    def finish_all(self, ended: Sequence[Ended]) -> list[Ended]:
+        """Commit the outcomes of all tasks of the transaction, or roll it back: then all of them are free again."""
+        connection = self.connection
+        if not self.stands:
+            self._singly = len(ended)
+            return list(ended)
+        try:
+            if any(one.task.lost for one in ended):
+                return self._undone(ended, set())
+            refused = self._write(connection, ended)
+            if refused:
+                return self._undone(ended, refused)
+            point("complete.before_commit")
+            self.commit()
+        except CommitUnknown:
+            logger.warning("%d tasks: no answer to the COMMIT of their outcomes; their rows will tell", len(ended))
+            return [one._replace(end=Ending.LOST) for one in ended]
+        except SQLAlchemyError as error:
+            logger.warning("%d tasks are free again, as their transaction failed: %s", len(ended), error)
+            return self._undone(ended, set())
+        point("complete.after_commit")
+        wake_after_owner(connection)
+        return [one._replace(end=Committed(one.end)) if isinstance(one.end, Settlement) else one for one in ended]
+
+    def _undone(self, ended: Sequence[Ended], refused: set[UUID]) -> list[Ended]:
+        self._singly = len(ended)
+        undo(self.connection)
+        forget_after_owner(self.connection)
+        ends = (
+            Ending.LOST if one.task.lost else Ending.REFUSED if one.task.claimed.id in refused else Ending.RELEASE
+            for one in ended
+        )
+        return [one._replace(end=end) for one, end in zip(ended, ends, strict=True)]
+
+    def _write(self, connection: Connection, ended: Sequence[Ended]) -> set[UUID]:
+        """Write how the tasks ended; those which were not held any more."""
+        settlements = [one.end for one in ended if isinstance(one.end, Settlement)]
+        changed = self._reservation.settle(connection, settlements) if settlements else set()
+        unknown = [one.task.pair for one in ended if one.end is Ending.UNKNOWN]
+        if unknown:
+            names = self._unknown
+            self._reservation.give_back_unknown(connection, unknown, delay=names.delay, fail_after=names.fail_after)
+        interrupted = [one.task.pair for one in ended if one.end is Ending.INTERRUPTED]
+        if interrupted:
+            self._reservation.release(connection, interrupted, delay=INTERRUPTED_DELAY)
+        return {one.id for one in settlements} - changed
 
     def commit(self) -> None:
         """Commit. CommitUnknown: nobody answered."""
@@ -180,9 +245,9 @@ class LockedUnit(WorkUnit):
         connections: WorkConnections,
         reservation: InWork,
         held: HeldTasks,
-        task: HeldTask,
+        tasks: Sequence[HeldTask],
     ) -> None:
-        super().__init__(connections, reservation, held, task)
+        super().__init__(connections, reservation, held, tasks)
         self._work = work
         self._savepoint: NestedTransaction | None = None
 
@@ -194,8 +259,11 @@ class LockedUnit(WorkUnit):
             self._connection = connection
         return self._connection
 
-    def complete(self, settlement: Settlement) -> None:
-        """As of any unit; the handler's own error leaves the transaction open, to record it."""
+    def complete(self, settlements: Sequence[Settlement]) -> Sequence[End]:
+        """As of any unit; the handler's own error leaves the transaction open, to record it.
+
+        Where the transaction holds other tasks too, work and outcomes stay in it, to be committed with theirs.
+        """
         connection = self.connection()
         try:
             self._flush()
@@ -204,9 +272,11 @@ class LockedUnit(WorkUnit):
         except BaseException:
             self.undo()
             raise
+        if self._work.together and not self._lost:
+            return settlements
         try:
-            if self._task.lost or not self._reservation.settle(connection, [settlement]):
-                raise LeaseLost(id=settlement.id, epoch=settlement.epoch)
+            if self._lost or not self._reservation.settle(connection, settlements):
+                raise LeaseLost(id=settlements[0].id, epoch=settlements[0].epoch)
             point("complete.before_commit")
             self._work.commit()
         except BaseException:
@@ -215,6 +285,7 @@ class LockedUnit(WorkUnit):
             raise
         point("complete.after_commit")
         wake_after_owner(connection)
+        return [Committed(one) for one in settlements]
 
     def undo(self) -> None:
         """Roll back to the savepoint; where the server has ended the transaction, all of it."""
@@ -228,9 +299,10 @@ class LockedUnit(WorkUnit):
             if savepoint.is_active:
                 savepoint.rollback()
         except SQLAlchemyError as error:
-            logger.info("task %s: its transaction has ended, not only its work: %s", self._task.claimed.id, error)
+            logger.info("task %s: its transaction has ended, not only its work: %s", self._tasks[0].claimed.id, error)
             undo(connection)
-        forget_after_owner(connection)
+        if not self._work.together:
+            forget_after_owner(connection)
 
     def ended_by(self, error: BaseException) -> bool:
         """A broken connection has freed the row: the task is still to do, as if it had not begun."""

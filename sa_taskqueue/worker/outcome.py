@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sa_taskqueue.queue import TaskDefinition
     from sa_taskqueue.store import Claimed
+    from sa_taskqueue.worker.held import HeldTask, Unit
 
 logger = logging.getLogger("sa_taskqueue.worker")
 
@@ -49,12 +50,27 @@ class Outcomes:
             # The work is done; running it again would not make its result serialisable.
             return self._ended(claimed, Status.COMPLETED, error=errors.dump(entry))
 
-    def raised(self, claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException) -> Settlement:
-        """The handler raised an exception or an outcome, or ran out of time."""
+    def raised(
+        self, claimed: Claimed, definition: TaskDefinition[..., Any], error: BaseException, *, together: bool = False
+    ) -> Settlement:
+        """The handler raised an exception or an outcome, or ran out of time.
+
+        An exception out of a batch says nothing about any one of the tasks that ran ``together``: none of them fails
+        by it, and each runs alone from then on.
+        """
         if isinstance(error, Outcome):
             return self.chosen(claimed, definition, error)
         code = "timeout" if isinstance(error, HandlerTimeout) else "error"
-        return self._by_policy(claimed, definition, error, errors.record(code, error, claimed.attempt))
+        entry = errors.record(code, error, claimed.attempt)
+        if together:
+            return self._again(claimed, _delay(claimed, definition, error) or 0.0, entry)
+        return self._by_policy(claimed, definition, error, entry)
+
+    def all_raised(self, unit: Unit, error: BaseException) -> list[tuple[HeldTask, Settlement]]:
+        """The same for whatever one call of the handler was running."""
+        members = unit.members
+        together, definition = len(members) > 1, unit.handler
+        return [(task, self.raised(task.claimed, definition, error, together=together)) for task in members]
 
     def undecodable(self, claimed: Claimed, error: BaseException) -> Settlement:
         """The body does not fit the handler: no attempt would."""
@@ -133,6 +149,13 @@ class Outcomes:
             errors=history,
             delete=status in self._deleted,
         )
+
+
+def keeps_work(settlement: Settlement) -> bool:
+    """Whether the handler's work is committed: completed, cancelled and snoozed it is; failed and retried it is not."""
+    if settlement.status is Status.SCHEDULED:
+        return not settlement.count_attempt
+    return settlement.status is not Status.FAILED
 
 
 def _log(claimed: Claimed, entry: Entry, next_step: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -164,6 +164,11 @@ class Parts:
             self.slots.append(slots)
             self.lanes[name] = LockedLane(slots, service.quota, backoff, on_empty=self.maintenance.claim_was_empty)
 
+    def _largest_batch(self, queue: str) -> int:
+        """Of the handlers whose tasks go to the queue as a rule."""
+        handlers = self._queue.handlers.values()
+        return max((handler.batch or 1 for handler in handlers if handler.queue == queue), default=1)
+
     def _build_queues(self, portal: Portal) -> None:
         settings = self._settings
         claimer = Claimer(
@@ -176,7 +181,7 @@ class Parts:
         )
         executor = Executor(
             self.outcomes,
-            lambda task: WorkUnit(self.connections, self.reservation, self.held, task),
+            lambda tasks: WorkUnit(self.connections, self.reservation, self.held, tasks),
             extender(self.renewing_lane, self.reservation, self.held, self._counts),
             async_engine=portal.is_async,
             stopping=self._callbacks.stopping,
@@ -186,12 +191,13 @@ class Parts:
                 name,
                 claimer,
                 self.finisher,
-                Demand(concurrency, settings.prefetch, settings.batch),
+                Demand(concurrency, settings.prefetch, settings.batch, self._largest_batch(name)),
                 Backoff(settings.poll_min, settings.poll_max),
                 self._queue.handlers,
                 on_empty=self.maintenance.claim_was_empty,
             )
             slots = Slots(name, concurrency, executor.run, executor.run_async, self.finisher, lane.want)
+            slots.patient = not settings.drain
             lane.serve(slots)
             self.slots.append(slots)
             self.lanes[name] = lane
@@ -200,20 +206,24 @@ class Parts:
 def extender(lane: Lane, reservation: Reservation, held: HeldTasks, counts: Counts) -> Extend:
     """What `context.extend` does: renew at once, and by the longer lease from then on."""
 
-    async def extend(task: HeldTask, seconds: float) -> None:
-        claimed = task.claimed
-        if task.lost:
-            raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
-        lease = task.lease = max(task.lease, seconds)
+    async def extend(tasks: Sequence[HeldTask], seconds: float) -> None:
+        for task in tasks:
+            if task.lost:
+                raise LeaseLost(id=task.claimed.id, epoch=task.claimed.epoch)
+        lease = max(seconds, *(task.lease for task in tasks))
+        for task in tasks:
+            task.lease = lease
         if held.owns_write_lock:
-            return  # nobody can take the task over before the write lock is free, and the renewal follows then
+            return  # nobody can take the tasks over before the write lock is free, and the renewal follows then
         sent_at = time.monotonic()
-        extended, standing = await lane.run_repeatable(reservation.renew, [task.pair], lease=lease)
-        if claimed.id not in extended | standing:
+        extended, standing = await lane.run_repeatable(reservation.renew, [task.pair for task in tasks], lease=lease)
+        held.renewed(extended, sent_at + lease - safety_margin(lease))
+        gone = [task for task in tasks if task.claimed.id not in extended | standing]
+        for task in gone:
             if held.mark_lost(task.pair) is not None:
                 counts.lost += 1
-                telemetry.emit(telemetry.LeasesLost((claimed.id,)))
-            raise LeaseLost(id=claimed.id, epoch=claimed.epoch)
-        held.renewed(extended, sent_at + lease - safety_margin(lease))
+                telemetry.emit(telemetry.LeasesLost((task.claimed.id,)))
+        if gone:
+            raise LeaseLost(id=gone[0].claimed.id, epoch=gone[0].claimed.epoch)
 
     return extend

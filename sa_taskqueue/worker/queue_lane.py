@@ -75,6 +75,7 @@ class QueueLane:
         """Claim and dispatch until `stop`."""
         while not self._stopping:
             if self._claimer.exhausted:
+                self._slots.hurry()
                 self.stop()
                 return
             self._wanting.clear()
@@ -106,6 +107,7 @@ class QueueLane:
 
     def _dispatch(self, tasks: Sequence[HeldTask]) -> None:
         known = []
+        batches: dict[TaskDefinition[..., Any], list[HeldTask]] = {}
         for task in tasks:
             if self._stopping:
                 self._finisher.add(task, Ending.RELEASE)
@@ -117,9 +119,16 @@ class QueueLane:
             task.definition = definition
             if definition.lease is not None:
                 task.lease = max(task.lease, definition.lease)
-            known.append(task)
+            if definition.batch is None:
+                known.append(task)
+            else:
+                batches.setdefault(definition, []).append(task)
         if known:
             self._slots.put(known)
+        for definition, of_one in batches.items():
+            self._slots.put_together(definition, of_one)
+        if tasks:
+            self._demand.per_slot = max((one.batch or 1 for one in batches), default=1)
 
     async def _rest(self, *, found: bool) -> None:
         """The queue gave less than asked for: look again after a while, or when a wake-up says so."""

@@ -18,20 +18,19 @@ class Quota:
         """Whether all have been claimed."""
         return self._left == 0 and not self._in_flight
 
-    def take(self) -> bool:
-        """Take one before the claim is sent; False: there is none left."""
+    def take(self, wanted: int) -> int:
+        """Take so many before the claim is sent, or as many as are left."""
         with self._lock:
             if self._left is None:
-                return True
-            if not self._left:
-                return False
-            self._left -= 1
-            self._in_flight += 1
-            return True
+                return wanted
+            taken = min(wanted, self._left)
+            self._left -= taken
+            self._in_flight += taken
+            return taken
 
-    def answered(self, *, found: bool) -> None:
-        """The claim has been answered."""
+    def answered(self, taken: int, found: int) -> None:
+        """The claim of so many has found so many."""
         with self._lock:
             if self._left is not None:
-                self._in_flight -= 1
-                self._left += not found
+                self._in_flight -= taken
+                self._left += taken - found

@@ -10,8 +10,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -24,6 +25,7 @@ from sa_taskqueue.runtime.links import drop, opened
 from sa_taskqueue.session.outermost import forget_after_owner, wake_after_owner
 from sa_taskqueue.session.queues import INFO
 from sa_taskqueue.session.sessions import TaskSession
+from sa_taskqueue.worker.ending import Committed, End
 
 if TYPE_CHECKING:
     from sa_taskqueue.adapters.base import Adapter
@@ -157,11 +159,15 @@ class WorkConnections:
 class WorkUnit:
     """One handler's transaction. Used by one thread, or inside SQLAlchemy's greenlet on the loop."""
 
-    def __init__(self, connections: WorkConnections, reservation: Reservation, held: HeldTasks, task: HeldTask) -> None:
+    def __init__(
+        self, connections: WorkConnections, reservation: Reservation, held: HeldTasks, tasks: Sequence[HeldTask]
+    ) -> None:
         self._connections = connections
         self._reservation = reservation
         self._held = held
-        self._task = task
+        self._tasks = tasks
+        self.refused: set[UUID] = set()
+        """The tasks that the guarded write did not find held any more."""
         self._connection: Connection | None = None
         self._session: WorkSession | None = None
 
@@ -188,7 +194,7 @@ class WorkUnit:
         return session
 
     def _info(self) -> dict[str, Any]:
-        definition = self._task.definition
+        definition = self._tasks[0].definition
         return {} if definition is None else {INFO: definition.task_queue}
 
     def connection(self) -> Connection:
@@ -205,27 +211,42 @@ class WorkUnit:
                 self._held.owns_write_lock = True
         return self._connection
 
-    def complete(self, settlement: Settlement) -> None:
-        """Commit the handler's work together with this outcome.
+    def complete(self, settlements: Sequence[Settlement]) -> Sequence[End]:
+        """Commit the handler's work together with these outcomes; how the tasks have ended so.
 
-        LeaseLost: the task is no longer ours, all is rolled back. CommitUnknown: nobody answered the COMMIT. Any other
-        exception is the handler's own (its last flush failed); all is rolled back.
+        LeaseLost: one of the tasks is no longer ours, all is rolled back. CommitUnknown: nobody answered the COMMIT.
+        Any other exception is the handler's own (its last flush failed); all is rolled back.
         """
         connection = self.connection()
         try:
             self._flush()
-            if self._task.lost or not self._settled(connection, settlement):
-                raise LeaseLost(id=settlement.id, epoch=settlement.epoch)
+            if self._lost or not self._settled(connection, settlements):
+                raise LeaseLost(id=settlements[0].id, epoch=settlements[0].epoch)
             point("complete.before_commit")
             self._commit(connection)
         except BaseException as error:
-            # After an unanswered COMMIT the row may be finished: a renewal that misses it has not lost it.
-            self._task.finishing = isinstance(error, CommitUnknown)
+            for task in self._tasks:
+                # After an unanswered COMMIT the row may be finished: a renewal that misses it has not lost it.
+                task.finishing = isinstance(error, CommitUnknown)
             self.undo()
             raise
         point("complete.after_commit")
         wake_after_owner(connection)
         self._end(connection)
+        return [Committed(one) for one in settlements]
+
+    @property
+    def _lost(self) -> bool:
+        return any(task.lost for task in self._tasks)
+
+    def ends_savepoint(self, error: BaseException) -> bool:
+        """Whether this error may have ended more than the savepoint it came out of, whatever it is wrapped in."""
+        seen: BaseException | None = error
+        while seen is not None:
+            if isinstance(seen, DBAPIError) and self._connections.adapter.classify(seen) in _ENDS_TRANSACTION:
+                return True
+            seen = seen.__cause__ or seen.__context__
+        return False
 
     def ended_by(self, error: BaseException) -> bool:  # noqa: ARG002  a lease outlives the connection
         """Whether this error ended the hold on the task, so that it is no failure of the handler."""
@@ -240,7 +261,7 @@ class WorkUnit:
             if self._session is not None:
                 self._session.close()
         except SQLAlchemyError as error:
-            logger.info("the session of task %s could not be closed: %s", self._task.claimed.id, error)
+            logger.info("the session of task %s could not be closed: %s", self._tasks[0].claimed.id, error)
         undo(connection)
         forget_after_owner(connection)
         self._end(connection)
@@ -256,9 +277,13 @@ class WorkUnit:
             raise
         return connection
 
-    def _settled(self, connection: Connection, settlement: Settlement) -> bool:
-        """Whether the outcome is written, for a task that nobody has declared lost meanwhile."""
-        return bool(self._reservation.settle(connection, [settlement])) and self._held.finish(self._task)
+    def _settled(self, connection: Connection, settlements: Sequence[Settlement]) -> bool:
+        """Whether the outcomes are written, for tasks of which nobody has declared one lost meanwhile."""
+        changed = self._reservation.settle(connection, settlements)
+        if len(changed) < len(settlements):
+            self.refused = {one.id for one in settlements} - changed
+            return False
+        return self._held.finish(self._tasks)
 
     def _flush(self) -> None:
         if self._session is not None:
@@ -281,4 +306,9 @@ class WorkUnit:
         self._connections.turns.release()
 
 
-MakeUnit = Callable[["HeldTask"], WorkUnit]
+_ENDS_TRANSACTION = frozenset(kind for kind in ErrorKind if kind.retryable) | {
+    ErrorKind.DISCONNECT,
+    ErrorKind.DISK_FULL,
+}
+
+MakeUnit = Callable[["Sequence[HeldTask]"], WorkUnit]

@@ -13,6 +13,7 @@ from sa_taskqueue.worker.ending import Ending
 if TYPE_CHECKING:
     from sa_taskqueue.runtime.stop import Stop
     from sa_taskqueue.worker.finisher import Finisher
+    from sa_taskqueue.worker.held import Unit
     from sa_taskqueue.worker.roles import ServingLane, ServingSlots
 
 logger = logging.getLogger("sa_taskqueue.worker")
@@ -49,8 +50,8 @@ async def wind_down(
         _interrupt(slots, finisher)
     await rest_within(all_slots, CANCEL_PATIENCE)
     for slots in all_slots:
-        for task in slots.on_loop():
-            finisher.add(task, Ending.RELEASE)
+        for unit in slots.on_loop():
+            _give_back(unit, finisher)
     try:
         async with asyncio.timeout(FLUSH_PATIENCE):
             await finisher.flush()
@@ -60,12 +61,17 @@ async def wind_down(
 
 def _interrupt(slots: ServingSlots, finisher: Finisher) -> None:
     """Cancel async handlers; give back the tasks of sync ones, which are told so and whose end is refused."""
-    for thread, task in slots.in_threads():
-        if slots.abandon(thread, task):
-            task.lose()
-            finisher.add(task, Ending.RELEASE)
-    for task in slots.on_loop():
-        slots.cancel(task)
+    for thread, unit in slots.in_threads():
+        if slots.abandon(thread, unit):
+            unit.lose()
+            _give_back(unit, finisher)
+    for unit in slots.on_loop():
+        slots.cancel(unit)
+
+
+def _give_back(unit: Unit, finisher: Finisher) -> None:
+    for task in unit.members:
+        finisher.add(task, Ending.RELEASE)
 
 
 async def rest_within(all_slots: Sequence[ServingSlots], seconds: float, cut: asyncio.Event | None = None) -> None:

@@ -13,7 +13,7 @@ from sa_taskqueue.worker.outcome import HandlerTimeout
 if TYPE_CHECKING:
     from sa_taskqueue.worker.counts import Counts
     from sa_taskqueue.worker.finisher import Finisher
-    from sa_taskqueue.worker.held import HeldTask
+    from sa_taskqueue.worker.held import Unit
     from sa_taskqueue.worker.outcome import Outcomes
     from sa_taskqueue.worker.roles import ServingSlots
 
@@ -62,11 +62,13 @@ class Watchdog:
             logger.error("%d handlers hang after their timeout; the worker stops to be started again", hanging)
             self._recycle()
 
-    def _give_up(self, task: HeldTask) -> None:
+    def _give_up(self, task: Unit) -> None:
         """Tell the handler, and record the timeout now: its own end comes too late and is refused."""
         definition = task.handler
         task.lose()
         self._counts.abandoned += 1
-        logger.warning("task %s (%s) ran out of time; its thread is abandoned", task.claimed.id, task.claimed.name)
+        ids = ", ".join(str(one.claimed.id) for one in task.members)
+        logger.warning("task %s (%s) ran out of time; its thread is abandoned", ids, definition.name)
         error = HandlerTimeout(f"the handler ran longer than {definition.timeout:g} s")
-        self._finisher.add(task, self._outcomes.raised(task.claimed, definition, error), definition.timeout or 0.0)
+        for one, settlement in self._outcomes.all_raised(task, error):
+            self._finisher.add(one, settlement, definition.timeout or 0.0)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, assert_type
@@ -9,6 +10,7 @@ from typing import Any, assert_type
 from sqlalchemy.orm import DeclarativeBase
 
 from sa_taskqueue import (
+    BatchContext,
     Complete,
     NewTask,
     QueueMixin,
@@ -139,3 +141,36 @@ def direct_calls() -> None:
 def definitions() -> None:
     assert_type(queue.named("elsewhere"), TaskDefinition[..., Any])
     queue.named("elsewhere").new(anything=1)
+
+
+@dataclass(frozen=True)
+class OrderRef:
+    order_id: int
+    lang: str = "en"
+
+
+@queue.task(batch=100, item=OrderRef, max_wait=0.5)
+def typed_range(context: BatchContext, items: list[OrderRef]) -> None:
+    with context.savepoint(items[0]):
+        context.session.commit()
+
+
+@queue.task(batch=100, item=OrderRef)
+async def async_range(items: list[OrderRef]) -> dict[OrderRef, Retry]:
+    return {item: Retry() for item in items}
+
+
+@queue.task(batch=100)
+def untyped_range(context: BatchContext, items: list[OrderRef]) -> None: ...
+
+
+typed_range.new(order_id=1)
+typed_range.new(1, lang="fr")
+typed_range.new("1")  # type: ignore[arg-type]
+typed_range.new()  # type: ignore[call-arg]
+async_range.using(priority=1).new(order=1)  # type: ignore[call-arg]
+assert_type(untyped_range, TaskDefinition[..., None])
+
+
+@queue.task(batch=100, item=OrderRef)  # type: ignore[arg-type]
+def range_of_other_items(context: BatchContext, items: list[int]) -> None: ...

@@ -59,10 +59,10 @@ def test_what_is_being_finished_is_neither_lost_nor_expired() -> None:
 def test_a_finish_comes_before_a_loss_or_after_it() -> None:
     held = HeldTasks()
     first, second = hold(held), hold(held)
-    assert held.finish(first)
+    assert held.finish([first])
     assert held.mark_lost(first.pair) is None
     assert held.mark_lost(second.pair) is second
-    assert not held.finish(second)
+    assert not held.finish([second])
 
 
 def test_a_forgotten_task_is_forgotten() -> None:

@@ -42,7 +42,7 @@ def unit(engine: Engine, tasks: Table, held: HeldTasks, task: HeldTask) -> Itera
     with engine.connect() as connection:
         adapter = adapter_for(connection.dialect)
     connections = WorkConnections(engine, adapter, is_async=False, at_most=1)
-    unit = WorkUnit(connections, Granting(), held, task)
+    unit = WorkUnit(connections, Granting(), held, [task])
     unit.session().execute(insert(Effect).values(task_id=str(task.claimed.id), note="done"))
     yield unit
     faults.install(None)
@@ -64,7 +64,7 @@ def test_a_renewal_between_commit_and_count_has_not_lost_the_task(
 ) -> None:
     lost: list[HeldTask | None] = []
     faults.install(lambda _name: lost.append(held.mark_lost(task.pair)))
-    unit.complete(done(task))
+    unit.complete([done(task)])
     assert lost == [None, None]
     assert not task.lost
     assert effects(engine) == 1
@@ -76,7 +76,7 @@ def test_a_task_whose_commit_failed_can_be_lost_again(held: HeldTasks, task: Hel
 
     faults.install(fail)
     with pytest.raises(ValueError, match="before the commit"):
-        unit.complete(done(task))
+        unit.complete([done(task)])
     assert held.mark_lost(task.pair) is task
 
 
@@ -85,5 +85,5 @@ def test_a_task_lost_before_its_commit_is_rolled_back(
 ) -> None:
     held.mark_lost(task.pair)
     with pytest.raises(LeaseLost):
-        unit.complete(done(task))
+        unit.complete([done(task)])
     assert effects(engine) == 0
