@@ -21,7 +21,7 @@ from sa_taskqueue.adapters.shapes import (
     ReturningClaim,
     TakeShape,
 )
-from sa_taskqueue.exceptions import UnsupportedServer
+from sa_taskqueue.exceptions import UnsupportedDatabase
 from sa_taskqueue.states import Status
 
 
@@ -87,4 +87,4 @@ def cockroachdb(dialect: Dialect) -> Adapter:
     if at_least(adapter.version, 22, 2):
         return adapter
     version = ".".join(map(str, adapter.version or ()))
-    raise UnsupportedServer(server="CockroachDB", version=version, floor="22.2")
+    raise UnsupportedDatabase(server="CockroachDB", version=version, floor="22.2")

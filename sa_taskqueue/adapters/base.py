@@ -153,6 +153,10 @@ class Adapter:
         """The moment at which the expression is evaluated, not the start of the transaction."""
         return func.current_timestamp(type_=self.timestamp_type())
 
+    def clock_default(self) -> str:
+        """The clock as SQL text for the default of a column; "" where it is `clock`, in parentheses."""
+        return ""
+
     def statement_clock(self) -> ColumnElement[Any]:
         """The clock for comparisons with a column: constant during a statement, so that an index serves the range."""
         return self.clock()

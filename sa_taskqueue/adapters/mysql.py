@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Dialect,
     Float,
     Integer,
     String,
@@ -30,6 +31,7 @@ from sa_taskqueue.adapters.base import (
     Adapter,
     Seconds,
     after_change,
+    at_least,
     bound_inputs,
     changed,
     in_places,
@@ -101,6 +103,11 @@ class MySQLTypes(Adapter):
     lists_may_scan: ClassVar[bool] = True
     locks_behind_last: ClassVar[bool] = True
 
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        mariadb = bool(getattr(dialect, "is_mariadb", False))
+        self._expression_defaults = mariadb or at_least(self.version, 8, 0, 13)
+
     def id_type(self) -> TypeEngine[Any]:
         return BINARY(16)
 
@@ -115,6 +122,11 @@ class MySQLTypes(Adapter):
 
     def clock(self) -> ColumnElement[Any]:
         return literal_column("UTC_TIMESTAMP(6)", self.timestamp_type())
+
+    def clock_default(self) -> str:
+        # Expressions came with 8.0.13 (https://dev.mysql.com/doc/refman/8.0/en/data-type-defaults.html). Before, this
+        # is the only clock that a default may be; it is UTC where the time zone is.
+        return "" if self._expression_defaults else "CURRENT_TIMESTAMP(6)"
 
     def after(self, seconds: Seconds) -> ColumnElement[Any]:
         return self._moved(seconds_expression(seconds))

@@ -19,7 +19,7 @@ from sa_taskqueue.adapters.oracle import Oracle
 from sa_taskqueue.adapters.partial import IndexedRows
 from sa_taskqueue.adapters.postgresql import PostgreSQL, PostgreSQLTypes
 from sa_taskqueue.adapters.sqlite import SQLite
-from sa_taskqueue.exceptions import UnsupportedServer
+from sa_taskqueue.exceptions import UnsupportedDatabase
 
 _AZURE_SQL = (12, 0, 2000, 8)
 """What Azure SQL Database calls itself, whatever it can do."""
@@ -78,7 +78,8 @@ def unlogged() -> ExecutableDDLElement:
 
 
 def _postgresql(dialect: Dialect) -> Adapter:
-    return _from_version(PostgreSQL(dialect), PostgreSQLTypes(dialect), 9, 5)
+    portable = _at_least(PostgreSQLTypes(dialect), "PostgreSQL", "9.4", 9, 4)  # JSONB
+    return _from_version(PostgreSQL(dialect), portable, 9, 5)
 
 
 def _yugabytedb(dialect: Dialect) -> Adapter:
@@ -91,8 +92,12 @@ def _yugabytedb(dialect: Dialect) -> Adapter:
 def _mysql(dialect: Dialect) -> Adapter:
     portable = MySQLTypes(dialect)
     if getattr(dialect, "is_mariadb", False):
-        return _from_version(MariaDB(dialect), portable, 10, 6)
-    return _from_version(MySQL(dialect), portable, 8)
+        return _from_version(MariaDB(dialect), _at_least(portable, "MariaDB", "10.2.1", 10, 2, 1), 10, 6)  # defaults
+    return _from_version(MySQL(dialect), _at_least(portable, "MySQL", "5.7", 5, 7), 8)  # none older was ever tried
+
+
+def _sqlite(dialect: Dialect) -> Adapter:
+    return _at_least(SQLite(dialect), "SQLite", "3.8.3", 3, 8, 3)  # partial indexes, printf, WITH
 
 
 def _oracle(dialect: Dialect) -> Adapter:
@@ -108,7 +113,7 @@ def _at_least(adapter: Adapter, server: str, release: str, *floor: int) -> Adapt
     """The adapter; an older server is refused, as the portable types and clock are not its own."""
     if at_least(adapter.version, *floor):
         return adapter
-    raise UnsupportedServer(server=server, version=_text(adapter.version), floor=release)
+    raise UnsupportedDatabase(server=server, version=_text(adapter.version), floor=release)
 
 
 def _text(version: tuple[int, ...] | None) -> str:
@@ -134,7 +139,7 @@ _FACTORIES: dict[str, AdapterFactory] = {
     "mysql": _mysql,
     "oracle": _oracle,
     "postgresql": _postgresql,
-    "sqlite": SQLite,
+    "sqlite": _sqlite,
     "yugabytedb": _yugabytedb,
 }
 

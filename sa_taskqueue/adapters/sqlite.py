@@ -155,6 +155,8 @@ class SQLite(Adapter):
         return in_places(rows, first, second)
 
     def insert_unless_taken(self, table: Table, column: Column[Any]) -> sqlite.Insert | None:
+        if not at_least(self.version, 3, 24):
+            return None
         return sqlite.insert(table).on_conflict_do_nothing(index_elements=[column])
 
     def derivation(self) -> Derivation | None:

@@ -8,7 +8,7 @@
      |    +-- InvalidHandler
      |    +-- AutocommitEngine
      |    +-- InMemoryDatabase
-     |    +-- UnsupportedServer
+     |    +-- UnsupportedDatabase
      |    +-- IsolationRefused
      |    +-- InvalidSetting
      |    +-- MissingTable
@@ -76,8 +76,8 @@ from sa_taskqueue.exceptions.configuration import (
     IsolationRefused,
     MissingTable,
     UnknownQueue,
+    UnsupportedDatabase,
     UnsupportedReservation,
-    UnsupportedServer,
     UnsupportedStatement,
 )
 from sa_taskqueue.exceptions.database import (
@@ -186,7 +186,7 @@ __all__ = [
     "UnknownPublisher",
     "UnknownQueue",
     "UnknownTask",
+    "UnsupportedDatabase",
     "UnsupportedReservation",
-    "UnsupportedServer",
     "UnsupportedStatement",
 ]

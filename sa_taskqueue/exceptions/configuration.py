@@ -48,12 +48,12 @@ class InMemoryDatabase(ConfigurationError):
     url: str
 
 
-class UnsupportedServer(ConfigurationError):
+class UnsupportedDatabase(ConfigurationError):
     """{server} {version} is too old: the task queue needs {floor} or newer. Upgrade the server, or keep the tasks in
     another database.
     """
 
-    code = "unsupported_server"
+    code = "unsupported_database"
     server: str
     version: str
     floor: str

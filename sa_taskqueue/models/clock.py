@@ -21,4 +21,5 @@ class DatabaseClock(FunctionElement[Any]):
 
 @compiles(DatabaseClock)
 def _compile_clock(_clock: DatabaseClock, compiler: SQLCompiler, **options: Any) -> str:
-    return f"({compiler.process(adapter_for(compiler.dialect).clock(), **options)})"
+    adapter = adapter_for(compiler.dialect)
+    return adapter.clock_default() or f"({compiler.process(adapter.clock(), **options)})"

@@ -181,8 +181,10 @@ class _Inserter:
         """Whether the key's own index was violated: any other violation is the caller's business."""
         if self._adapter.classify(error) is not ErrorKind.UNIQUE:
             return False
-        # In lower case: Oracle tells all names in upper case.
-        return unique_index_name(self._table).lower() in str(driver_error(error)).lower()
+        # In lower case: Oracle tells all names in upper case. SQLite names the column instead.
+        message = str(driver_error(error)).lower()
+        names = (unique_index_name(self._table), f"{self._table.name}.{UNIQUE_COLUMN}")
+        return any(name.lower() in message for name in names)
 
     def _settle_duplicate(self, row: _Row) -> bool:
         """False: the key has become free, or the task that holds it has changed; to be tried again."""

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Dialect
-from sqlalchemy.dialects import mssql, oracle
+from sqlalchemy.dialects import mssql, mysql, oracle, postgresql, sqlite
 from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.schema import CreateTable
 
 from sa_taskqueue.adapters import registry
 from sa_taskqueue.adapters.mssql import SQLServer
 from sa_taskqueue.adapters.oracle import Oracle
-from sa_taskqueue.exceptions import UnsupportedServer
+from sa_taskqueue.exceptions import UnsupportedDatabase
+from sa_taskqueue.testing.models import TASKS
 from tests.adapters.scenario import EXAMPLE
 
 
@@ -25,6 +27,12 @@ def dialect(kind: Any, version: tuple[int, ...] | None, name: str | None = None)
     found.server_version_info = version
     if name is not None:
         found.name = name
+    return found
+
+
+def mariadb() -> Dialect:
+    found: Dialect = mysql.dialect()
+    found.is_mariadb = True  # type: ignore[attr-defined]
     return found
 
 
@@ -44,11 +52,15 @@ def test_sql_server_from_2016_on_and_azure_sql(version: tuple[int, ...] | None) 
     [
         (oracle.dialect, (18, 4), "Oracle Database 18.4 is too old: the task queue needs 19c or newer. Upgrade"),
         (oracle.dialect, (12, 2, 0, 1), "Oracle Database 12.2.0.1 is too old"),
+        (postgresql.dialect, (9, 3, 25), "PostgreSQL 9.3.25 is too old: the task queue needs 9.4 or newer. Upgrade"),
+        (mysql.dialect, (5, 6, 51), "MySQL 5.6.51 is too old: the task queue needs 5.7 or newer. Upgrade the server"),
+        (mariadb, (10, 1, 48), "MariaDB 10.1.48 is too old: the task queue needs 10.2.1 or newer. Upgrade the server"),
+        (sqlite.dialect, (3, 7, 17), "SQLite 3.7.17 is too old: the task queue needs 3.8.3 or newer. Upgrade"),
         (mssql.dialect, (12, 0, 6024), "SQL Server 12.0.6024 is too old: the task queue needs 2016 or newer"),
     ],
 )
 def test_an_older_one_is_refused_with_what_to_do(kind: Any, version: tuple[int, ...], said: str) -> None:
-    with pytest.raises(UnsupportedServer, match=said):
+    with pytest.raises(UnsupportedDatabase, match=said):
         registry.adapter_for(dialect(kind, version))
 
 
@@ -79,5 +91,21 @@ def test_the_example_for_cockroachdb_comes_in_through_the_entry_point(installed:
 
 
 def test_a_cockroachdb_without_delete_using_is_refused(installed: None) -> None:
-    with pytest.raises(UnsupportedServer, match=r"CockroachDB 22.1.0 is too old: the task queue needs 22.2 or newer"):
+    with pytest.raises(UnsupportedDatabase, match=r"CockroachDB 22.1.0 is too old: the task queue needs 22.2 or newer"):
         registry.adapter_for(dialect(PGDialect, (22, 1, 0), "cockroachdb"))
+
+
+@pytest.mark.parametrize(
+    ("found", "default"),
+    [
+        (dialect(mysql.dialect, (5, 7, 44)), "DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)"),
+        (dialect(mysql.dialect, (8, 0, 12)), "DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)"),
+        (dialect(mysql.dialect, (8, 0, 13)), "DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))"),
+        (dialect(mysql.dialect, None), "DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))"),
+        (dialect(mariadb, (10, 5, 29)), "DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))"),
+    ],
+)
+def test_a_table_for_a_mysql_without_expressions_as_defaults_has_none(found: Dialect, default: str) -> None:
+    """5.7 and 8.0.12 refuse parentheses there; MariaDB has taken any expression since 10.2.1."""
+    ddl = str(CreateTable(TASKS).compile(dialect=found))
+    assert f"created_at {default}" in ddl
