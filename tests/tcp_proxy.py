@@ -6,6 +6,7 @@ import contextlib
 import selectors
 import socket
 import threading
+from collections import Counter
 from types import TracebackType
 from typing import Self
 
@@ -22,22 +23,26 @@ class TcpProxy:
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
         self._mode = "ok"
+        self._only: int | None = None
+        self._ports: dict[socket.socket, int] = {}
+        self.swallowed: Counter[int] = Counter()
+        """Bytes of each client, by its port, that did not pass."""
         self._peers: dict[socket.socket, socket.socket] = {}
         self._clients: set[socket.socket] = set()
         self._selector = selectors.DefaultSelector()
         self._server = socket.create_server(("127.0.0.1", 0))
         self._wake_in, self._wake_out = socket.socketpair()
         self._commands = threading.Condition()
-        self._wanted: str | None = None
+        self._wanted: tuple[str, int | None] | None = None
         self.port: int = self._server.getsockname()[1]
         self._thread = threading.Thread(target=self._loop, name="tcp-proxy", daemon=True)
         self._thread.start()
 
-    def set_mode(self, mode: str) -> None:
-        """Change the mode; it holds for all connections when this returns."""
+    def set_mode(self, mode: str, only: int | None = None) -> None:
+        """Change the mode; it holds for all connections, or only that of a client's port, when this returns."""
         assert mode in (*MODES, "stop")
         with self._commands:
-            self._wanted = mode
+            self._wanted = mode, only
             self._wake_out.send(b"!")
             assert self._commands.wait_for(lambda: self._wanted is None, 30)
 
@@ -85,15 +90,15 @@ class TcpProxy:
         self._wake_in.recv(1)
         with self._commands:
             assert self._wanted is not None
-            self._mode, self._wanted = self._wanted, None
+            (self._mode, self._only), self._wanted = self._wanted, None
             if self._mode in ("cut", "stop"):
-                for client in list(self._clients):
+                for client in [client for client in self._clients if self._only in (None, self._ports[client])]:
                     self._drop(client)
             self._commands.notify_all()
 
     def _accept(self) -> None:
-        client, _ = self._server.accept()
-        if self._mode == "cut":
+        client, address = self._server.accept()
+        if self._mode == "cut" and self._only is None:
             client.close()
             return
         try:
@@ -102,6 +107,7 @@ class TcpProxy:
             client.close()
             return
         self._clients.add(client)
+        self._ports[client] = self._ports[server] = address[1]
         self._peers.update({client: server, server: client})
         for each in (client, server):
             self._selector.register(each, selectors.EVENT_READ)
@@ -110,7 +116,9 @@ class TcpProxy:
         target = self._peers[source]
         try:
             data = source.recv(65536)
-            if data and not self._swallows(source):
+            if data and self._swallows(source):
+                self.swallowed[self._ports[source]] += len(data)
+            elif data:
                 target.sendall(data)
         except OSError:
             data = b""
@@ -118,11 +126,14 @@ class TcpProxy:
             self._drop(source)
 
     def _swallows(self, source: socket.socket) -> bool:
+        if self._only not in (None, self._ports[source]):
+            return False
         return self._mode == "blackhole" or (self._mode == "drop_replies" and source not in self._clients)
 
     def _drop(self, one: socket.socket) -> None:
         for each in (one, self._peers[one]):
             self._clients.discard(each)
+            self._ports.pop(each)
             self._peers.pop(each)
             self._selector.unregister(each)
             with contextlib.suppress(OSError):
