@@ -50,6 +50,13 @@ def tests(session: nox.Session, sqlalchemy: str) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def matrix(session: nox.Session) -> None:
+    """The conformance suite over every strategy, server and driver: `nox -s matrix -- --json`."""
+    session.install("-e", ".", *_groups("test", "servers"))
+    session.run("python", "-m", "tests.matrix", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0])
 def lint(session: nox.Session) -> None:
     """Style, formatting and the layers."""
     session.install("-e", ".", *_groups("lint"))
@@ -96,9 +103,10 @@ def nightly(session: nox.Session, sqlalchemy: str) -> None:
     """Everything on every server with nothing skipped; on the newest SQLAlchemy also the long chaos and size runs."""
     session.install("-e", ".", SQLALCHEMY[sqlalchemy], *_groups("test", "servers"))
     long_runs = {"SA_TASKQUEUE_TEST_LONG": "1"} if sqlalchemy == NEWEST else {}
-    # The conformance suite skips what a database lacks: it has a session of its own.
+    # The conformance suite skips what a database lacks: the matrix knows why.
     everything = ("--servers=all", *NOTHING_LEFT_OUT, "--ignore=tests/conformance")
     session.run("pytest", "-n", "3", *everything, *session.posargs, env=long_runs)
+    session.run("python", "-m", "tests.matrix")
     if sqlalchemy == NEWEST and PYTHONS[1:]:
         session.notify("nightly_pythons")
 

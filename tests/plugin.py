@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--servers",
         metavar="NAMES",
         help=f"comma-separated: {', '.join(SERVERS)}, or all; a server named here is started if none is found "
-        f"(default: those of {', '.join(USUAL)} that are found); {' and '.join(PINNED)} run only where a URL names one",
+        f"(default: those of {', '.join(USUAL)} that are found); {', '.join(PINNED)} run only where a URL names one",
     )
     group.addoption("--require-all-servers", action="store_true", help="a server that is absent ends the run at once")
     group.addoption("--every-combination", action="store_true", help="the conformance suite with every driver, too")

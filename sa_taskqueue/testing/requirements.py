@@ -34,5 +34,4 @@ class Requirements:
         return self._unless(not self.adapter.single_writer, "two writers at a time")
 
     def _unless(self, offered: bool, what: str) -> str | None:
-        version = ".".join(map(str, self.adapter.version or ()))
-        return None if offered else f"{self.adapter.name} {version} has no {what}"
+        return None if offered else f"{self.adapter.name} has no {what}"

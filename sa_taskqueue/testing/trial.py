@@ -13,11 +13,11 @@ from uuid import UUID
 from sqlalchemy import Row, select, update
 
 from sa_taskqueue.control import Control
-from sa_taskqueue.models.clock import DatabaseClock
 from sa_taskqueue.queue import BoundTask, TaskDefinition, TaskQueue
 from sa_taskqueue.reservation import Lease, Reservation
 from sa_taskqueue.session import TaskSession
 from sa_taskqueue.states import Status
+from sa_taskqueue.store.new_rows import database_now
 from sa_taskqueue.testing.database import Database
 from sa_taskqueue.testing.holder import Holder
 from sa_taskqueue.testing.models import TASKS, SuiteEffect, SuiteReserved, SuiteTask
@@ -158,7 +158,7 @@ class Trial:
 
     def now(self) -> Any:
         """The database's clock."""
-        return self.database.call(lambda connection: connection.scalar(select(DatabaseClock())))
+        return self.database.call(database_now)
 
     def eventually(self, task: UUID, status: Status) -> None:
         """Wait until the task has the status."""

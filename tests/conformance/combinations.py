@@ -14,8 +14,8 @@ from tests.servers import PINNED, SERVERS
 from tests.servers.choice import Choice
 from tests.sqlite import sqlite_engine
 
-#: The last versions without SKIP LOCKED: as these, the servers are served by the portable statements.
-OLD = {"postgresql": (9, 4), "mysql": (5, 7, 44), "mariadb": (10, 5, 29)}
+#: The oldest SQLite, and the last versions of the others without SKIP LOCKED, which get the portable statements.
+OLD = {"sqlite": (3, 8, 3), "postgresql": (9, 4), "mysql": (5, 7, 44), "mariadb": (10, 5, 29)}
 
 #: The same dialect again: one sync and one async driver of it will do.
 AGAIN = ("postgresql18",)
@@ -91,7 +91,7 @@ def not_carried(choice: Choice) -> list[str]:
             carried = strategies(target, choice)
             name = str(target).removesuffix(f"-{target.driver}")
             lines += [f"{name}: does not carry {strategy}" for strategy in STRATEGIES if strategy not in carried]
-    lines += [f"{name}: golden SQL only" for name in (*PINNED, "cockroachdb") if name not in choice.names]
+    lines += [f"{name}: golden SQL only" for name in PINNED if name not in choice.names]
     return lines
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.servers.base import Backend, Server, Unavailable
 from tests.servers.mysql import MariaDBServer, MySQLServer
-from tests.servers.pinned import OracleServer, SQLServerServer
+from tests.servers.pinned import CockroachDBServer, OracleServer, SQLServerServer
 from tests.servers.postgresql import PostgreSQL18Server, PostgreSQLServer
 from tests.servers.sqlite import SQLiteServer
 
@@ -22,11 +22,12 @@ SERVERS: dict[str, Server] = {
         PostgreSQL18Server(),
         OracleServer(),
         SQLServerServer(),
+        CockroachDBServer(),
     )
 }
 
 #: Never started, never required: run only where a URL names one, else said to be pinned by golden SQL.
-PINNED = ("oracle", "mssql")
+PINNED = ("oracle", "mssql", "cockroachdb")
 
 #: What a plain `pytest` runs on. `postgresql18` is the same dialect again: asked for by name, or by `all`.
 USUAL = ("sqlite", "postgresql", "mysql", "mariadb")

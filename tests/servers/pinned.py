@@ -80,3 +80,21 @@ class SQLServerServer(PinnedServer):
         if driver == "pymssql":
             return chosen
         return chosen.update_query_dict({"driver": "ODBC Driver 18 for SQL Server", "TrustServerCertificate": "yes"})
+
+
+class CockroachDBServer(PinnedServer):
+    """CockroachDB 22.2 or later, through the adapter of examples/cockroachdb_adapter, which must be installed."""
+
+    name = dialect = "cockroachdb"
+    drivers = ("psycopg2",)
+    async_drivers = ("asyncpg",)
+
+    def accepts(self, version: str) -> bool:
+        return version.startswith("CockroachDB")
+
+    def create_statement(self, database: str) -> str:
+        return f"CREATE DATABASE {database}"
+
+    def drop_database(self, admin: URL, database: str) -> None:
+        with self._admin(admin) as connection:
+            connection.execute(text(f"DROP DATABASE {database} CASCADE"))

@@ -1,0 +1,1 @@
+from sa_taskqueue.testing.suite import *  # noqa: F403
