@@ -48,7 +48,17 @@ class BenchEffect(Base):
     order_id: Mapped[int]
 
 
+class BenchOrder(Base):
+    """The business row of a unit of work."""
+
+    __tablename__ = "bench_order"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    status: Mapped[str] = mapped_column(String(20))
+
+
 MODELS: dict[str, type[Any]] = {model.__tablename__: model for model in (BenchTask, CrowdedTask)}
+"""The tables of tasks by name."""
 
 
 class PlainBase(DeclarativeBase):
