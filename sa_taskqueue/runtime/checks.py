@@ -134,7 +134,9 @@ def commits_each_statement(connection: Connection) -> bool:
     autocommit = getattr(dbapi_connection, "autocommit", None)
     if isinstance(autocommit, bool):
         return autocommit
-    get_autocommit = getattr(dbapi_connection, "get_autocommit", None)
-    if get_autocommit is not None:
-        return bool(get_autocommit())
+    # asyncmy's own connection has it; SQLAlchemy's before 2.0.42 does not pass it on.
+    for each in (dbapi_connection, connection.connection.driver_connection):
+        get_autocommit = getattr(each, "get_autocommit", None)
+        if get_autocommit is not None:
+            return bool(get_autocommit())
     return getattr(dbapi_connection, "isolation_level", "") is None and hasattr(dbapi_connection, "in_transaction")
