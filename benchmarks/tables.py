@@ -48,10 +48,10 @@ class BenchEffect(Base):
     order_id: Mapped[int]
 
 
-class BenchOrder(Base):
+class BenchSale(Base):
     """The business row of a unit of work."""
 
-    __tablename__ = "bench_order"
+    __tablename__ = "bench_sale"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(String(20))

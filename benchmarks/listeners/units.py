@@ -15,7 +15,7 @@ from sqlalchemy import URL
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
 from benchmarks.listeners.peer import ENTRYPOINT
-from benchmarks.tables import BenchOrder
+from benchmarks.tables import BenchSale
 from sa_taskqueue import AsyncTaskSession
 
 Unit = Callable[[Any], Awaitable[None]]
@@ -25,7 +25,7 @@ def own_units(url: URL, task: Any) -> Any:
     """Sends by the library's session."""
 
     async def unit(session: AsyncTaskSession) -> None:
-        session.add(BenchOrder(status="complete"))
+        session.add(BenchSale(status="complete"))
         session.enqueue(task, time.monotonic())
 
     return _units(url, AsyncTaskSession, unit)
@@ -38,7 +38,7 @@ def peer_units(url: URL) -> Any:
 
     async def unit(session: AsyncSession) -> None:
         started = repr(time.monotonic()).encode()
-        session.add(BenchOrder(status="complete"))
+        session.add(BenchSale(status="complete"))
         await session.flush()
         raw = await (await session.connection()).get_raw_connection()
         await Queries(AsyncpgDriver(raw.driver_connection)).enqueue(ENTRYPOINT, started)
