@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
@@ -11,9 +12,12 @@ from sqlalchemy import Connection, Engine, event
 from benchmarks.contender import Done, Order
 from benchmarks.plain.base import NAME, QUEUE
 from benchmarks.tables import BenchEffect, BenchReservation, BenchTask, make_engine
-from sa_taskqueue import TaskContext, TaskQueue, Worker
+from sa_taskqueue import BatchContext, TaskContext, TaskQueue, Worker
 from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.worker.settings import DEFAULT_CONCURRENCY
+
+RANGE = 100
+"""Tasks that the range handler takes at most."""
 
 
 class Sent:
@@ -68,4 +72,18 @@ def add_insert(queue: TaskQueue) -> None:
         context.session.add(BenchEffect(order_id=order_id))
 
 
-HANDLERS: dict[str, Callable[[TaskQueue], None]] = {"noop": add_noop, "insert": add_insert}
+@dataclass(frozen=True)
+class Item:
+    """The fields of one task of the range handler."""
+
+    order_id: int
+    note: str
+
+
+def add_range(queue: TaskQueue) -> None:
+    @queue.task(name=NAME, batch=RANGE)
+    def insert_all(context: BatchContext, items: list[Item]) -> None:
+        context.session.add_all(BenchEffect(order_id=item.order_id) for item in items)
+
+
+HANDLERS: dict[str, Callable[[TaskQueue], None]] = {"noop": add_noop, "insert": add_insert, "range": add_range}

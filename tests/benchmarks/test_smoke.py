@@ -50,7 +50,7 @@ def test_strategies_end_with_one_line_about_each_that_the_database_carries(tmp_p
     found: Any = printed["strategies"]
     assert found.keys() == {"lease"}
     assert found["lease"].keys() >= {"rate", "rates", "statements", "wal", "dead_rows", "locks", "insert"}
-    assert "range_over_single" in printed
+    assert printed["range_over_single"] > 0
 
 
 def test_the_median_of_the_rounds_counts() -> None:
