@@ -10,6 +10,7 @@ from sa_taskqueue.testing.suite.effects import *  # noqa: F403
 from sa_taskqueue.testing.suite.fencing import *  # noqa: F403
 from sa_taskqueue.testing.suite.operating import *  # noqa: F403
 from sa_taskqueue.testing.suite.outcomes import *  # noqa: F403
+from sa_taskqueue.testing.suite.ranges import *  # noqa: F403
 from sa_taskqueue.testing.suite.sharing import *  # noqa: F403
 from sa_taskqueue.testing.suite.storing import *  # noqa: F403
 from sa_taskqueue.testing.suite.unique_keys import *  # noqa: F403
