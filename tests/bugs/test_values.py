@@ -252,4 +252,5 @@ def test_only_ids_and_notes_for_people_read_the_wall_clock() -> None:
         for path in PACKAGE.rglob("*.py")
         if any(word in path.read_text(encoding="utf-8") for word in ("time.time(", "time_ns(", ".now(dt", "utcnow"))
     }
-    assert readers <= {"ids.py", "runtime/errors.py"}
+    # The signature of a webhook holds its sender's clock, and a Retry-After may be a moment instead of seconds.
+    assert readers <= {"ids.py", "runtime/errors.py", "publishers/webhook.py"}
