@@ -31,6 +31,15 @@ def tasks_held(engine: Engine, name: str) -> int:
         return connection.scalar(count) or 0
 
 
+def wait_until_it_holds(engine: Engine, name: str, patience: float) -> None:
+    """Return when the worker has tasks."""
+    deadline = time.monotonic() + patience
+    while tasks_held(engine, name) == 0:
+        if time.monotonic() > deadline:
+            sys.exit(f"{name} never held anything: nothing was killed")
+        time.sleep(0.01)
+
+
 def kill_while_it_holds(engine: Engine, worker: subprocess.Popen[bytes], name: str, patience: float) -> KilledHolding:
     """Kill the worker at a moment when it holds a task."""
     return kill_when_it_holds(worker, name, patience, lambda: tasks_held(engine, name))

@@ -20,7 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from app import engine_for
-from killing import KilledHolding, kill_while_it_holds
+from killing import KilledHolding, kill_while_it_holds, wait_until_it_holds
 from models import Base, Customer, Invoice, InvoiceLine, Receipt, Task
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
@@ -117,9 +117,13 @@ def summarise(engine: Engine) -> Summary:
 def work_off(engine: Engine, url: str, *, workers: int, kill: int, orders: int) -> list[KilledHolding]:
     """Run producers and workers to the end; what the killed workers held."""
     names = [f"chinook-{number}" for number in range(workers)]
-    running = {name: start("worker.py", url, name) for name in names}
     producers = [start("producer.py", url, str(number), str(PRODUCERS)) for number in range(PRODUCERS)]
+    # The last to start finds the least to do: those that are to be killed while they hold something go first.
+    running = {name: start("worker.py", url, name) for name in names[:kill]}
     try:
+        for name in names[:kill]:
+            wait_until_it_holds(engine, name, PATIENCE_SECONDS)
+        running |= {name: start("worker.py", url, name) for name in names[kill:]}
         killed = [kill_while_it_holds(engine, running[name], name, PATIENCE_SECONDS) for name in names[:kill]]
         wait_for_the_end(engine, producers, orders)
     finally:

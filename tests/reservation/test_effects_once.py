@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sa_taskqueue import TaskContext, TaskQueue, Worker
 from sa_taskqueue.reservation import STRATEGIES
 from sa_taskqueue.retry import fixed
+from sa_taskqueue.runtime import faults
 from sa_taskqueue.states import Status
-from sa_taskqueue.worker import faults
 from tests.models import Order
 from tests.reservation.cuts import EFFECTS, Cuts, call_beside_loop, effect, possible
 from tests.support import eventually

@@ -72,4 +72,4 @@ def test_a_drain_that_cannot_see_whether_anything_is_due_looks_ever_more_rarely(
 
 
 def _lock_of_promotion(db: Database, connection: Connection) -> Any:
-    return adapter_for(connection.dialect).try_lock(promotion._lock_name(db.table))
+    return adapter_for(connection.dialect).try_lock(promotion.lock_name(db.table))
