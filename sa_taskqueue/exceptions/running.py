@@ -26,7 +26,7 @@ class MessageGap(TaskQueueError):
     id: str
     key: str
     seq: int
-    last: int
+    last: int | None
 
 
 class UndecodableTask(TaskQueueError):

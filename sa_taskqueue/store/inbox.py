@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from sa_taskqueue.adapters.errors import ErrorKind
@@ -20,6 +20,9 @@ from sa_taskqueue.models.indexes import index_name
 from sa_taskqueue.models.keys import inbox_id, inbox_key_id
 from sa_taskqueue.store.fetching import skip_locked_first
 from sa_taskqueue.store.savepoints import savepoint
+
+FIRST = 1
+"""The number of a key's first message."""
 
 _TRIES = 3
 """A key's row may be made, or deleted as old, between two statements."""
@@ -51,7 +54,8 @@ def in_order(
 ) -> Answer:
     """Whether the message is the next of its key, or with ``gaps`` a later one; then it is taken note of.
 
-    A key of which nothing is known begins with whatever number comes first.
+    A key of which nothing is known begins with 1, and with ``gaps`` with whatever number comes first. Were it always
+    so, the first message of a key would be lost when its handler fails once and the second is at hand.
     """
     row_id = inbox_key_id(source, key)
     row = {"id": row_id, "source": source or None, "message_id": message_id, "key": key, "seq": seq}
@@ -62,16 +66,21 @@ def in_order(
         last = connection.scalar(select(table.c.seq).where(table.c.id == row_id).with_for_update())
         if last is not None:
             return Answer(Verdict.SEEN if seq <= last else Verdict.GAP, last)
+        if seq > FIRST and not gaps:
+            return Answer(Verdict.GAP)
         if _insert(connection, table, row):
             return Answer(Verdict.APPLY)
     return Answer(Verdict.GAP)
 
 
 def prune_inbox(connection: Connection, table: Table, older_than: dt.timedelta, limit: int) -> int:
-    """Delete up to ``limit`` rows that were written, or in a key's row changed, longer ago than ``older_than``."""
+    """Delete up to ``limit`` rows of single messages that were written longer ago than ``older_than``.
+
+    A key's row stays: without it nobody could tell which number is the next.
+    """
     adapter = adapter_for(connection.dialect)
     columns = table.c
-    old = columns.seen_at < adapter.ago(older_than.total_seconds())
+    old = and_(columns.seen_at < adapter.ago(older_than.total_seconds()), columns.seq.is_(None))
     pick = select(columns.seen_at, columns.id).where(old).order_by(columns.seen_at, columns.id)
     indexed = adapter.by_index(pick, table, index_name(table, "prune"))
     ids = [row.id for row in skip_locked_first(connection, adapter, indexed, rows=limit)]
