@@ -17,6 +17,9 @@ from sa_taskqueue.store.outgoing import Advance, Ending, Outgoing
 
 logger = logging.getLogger("sa_taskqueue.relay")
 
+LONGEST_DELAY = 86_400.0
+"""Seconds, a day: a receiver may ask for any time with Retry-After, also for one that no database can add."""
+
 TOMBSTONE = "sa-taskqueue-tombstone"
 """Header of the message that stands for one that was given up: same key and number, no content, an id of its own."""
 
@@ -80,7 +83,7 @@ def judge(outcome: Outcome, attempt: int, retry: RetryPolicy) -> Verdict | None:
         case Failed(reason, retry_after):
             delay = retry.delay(attempt, RuntimeError(reason))
             if delay is not None:
-                delay = max(delay, retry_after or 0.0)
+                delay = min(max(delay, retry_after or 0.0), LONGEST_DELAY)
             return Verdict(delay, _record("not_confirmed", attempt, reason))
 
 
