@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class CallablePublisher:
         self._function = function
         self._batch = batch
         self._timeout = timeout
+        self._one_at_a_time = threading.Lock()
         self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - asked is whether an object's call is a coroutine's
         )
@@ -59,7 +61,7 @@ class CallablePublisher:
     async def _send_each(self, deadline: Deadline, messages: Sequence[Message]) -> Sequence[Outcome]:
         if self._async:
             return await each(messages, self._one, deadline)
-        return await outcomes_within(deadline, asyncio.to_thread(self._all, messages), len(messages))
+        return await self._in_thread(messages, deadline)
 
     async def _one(self, message: Message) -> Outcome:
         try:
@@ -67,15 +69,30 @@ class CallablePublisher:
         except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
             return Failed(_text(error))
 
-    def _all(self, messages: Sequence[Message]) -> Sequence[Outcome]:
-        """One after the other in one thread: the function need not be thread-safe."""
-        outcomes: list[Outcome] = []
-        for message in messages:
-            try:
-                outcomes.append(_outcome(self._function(message)))
-            except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
-                outcomes.append(Failed(_text(error)))
-        return outcomes
+    async def _in_thread(self, messages: Sequence[Message], deadline: Deadline) -> Sequence[Outcome]:
+        """One after the other in one thread, as the function need not be thread-safe; keeps what was done in time."""
+        outcomes: list[Outcome] = [deadline.missed] * len(messages)
+        over = threading.Event()
+
+        def call_each() -> None:
+            with self._one_at_a_time:  # a call that the last time was over for may still run
+                for place, message in enumerate(messages):
+                    if over.is_set():
+                        return
+                    outcomes[place] = self._one_in_thread(message)
+
+        calling = asyncio.create_task(asyncio.to_thread(call_each))
+        try:
+            await asyncio.wait({calling}, timeout=deadline.left)
+        finally:
+            over.set()
+        return list(outcomes)
+
+    def _one_in_thread(self, message: Message) -> Outcome:
+        try:
+            return _outcome(self._function(message))
+        except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
+            return Failed(_text(error))
 
     async def _call(self, messages: Sequence[Message]) -> Any:
         if self._async:

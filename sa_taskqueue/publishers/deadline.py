@@ -44,22 +44,26 @@ async def each(
     *,
     at_once: int = 500,
 ) -> Sequence[Outcome]:
-    """Send every message by a call of its own, ``at_once`` of them at a time; keeps what was confirmed in time."""
+    """Send every message by a call of its own, ``at_once`` of them at a time; keeps what was confirmed in time.
+
+    An exception that the publisher did not foresee is a failure of that message alone.
+    """
     outcomes: list[Outcome] = [deadline.missed] * len(messages)
     left = iter(range(len(messages)))
 
     async def sender() -> None:
         for place in left:
-            outcomes[place] = await send(messages[place])
+            try:
+                outcomes[place] = await send(messages[place])
+            except Exception as error:  # noqa: BLE001 - what a client cannot pack must not fail the others
+                # Without the error's text: it may hold an address with its password.
+                outcomes[place] = Failed(f"{type(error).__name__} where it was to be sent")
 
     # Each sender takes the next message as soon as its last is confirmed: one slow answer holds up nobody else.
     senders: set[asyncio.Task[Any]] = {
         asyncio.create_task(sender()) for _ in itertools.repeat(None, min(at_once, len(messages)))
     }
     await _finished(senders, deadline)
-    for task in senders:
-        if not task.cancelled():
-            task.result()
     return outcomes
 
 

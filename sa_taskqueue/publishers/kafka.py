@@ -17,8 +17,8 @@ from sa_taskqueue.publishers.envelope import Packing
 from sa_taskqueue.publishers.rounds import same_topic
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+# Not UNKNOWN_TOPIC_OR_PART: a broker answers so for a moment while a topic is being made, or it learns of it again.
 _NO_TOPIC = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_EXCEPTION,
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's own codes have no other name
 }

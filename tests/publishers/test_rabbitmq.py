@@ -71,3 +71,13 @@ async def test_a_routing_key_that_is_too_long_is_refused(live: LiveRabbitMQ, ope
     async with opened(live.url) as publisher:
         (outcome,) = await publisher.publish([message("x" * 256)])
     assert isinstance(outcome, Refused)
+
+
+async def test_what_the_client_cannot_pack_fails_alone(live: LiveRabbitMQ, opened: Open) -> None:
+    """AMQP has 255 bytes for the type, and the outbox 255 characters."""
+    async with live.topic() as topic, opened(live.url) as publisher:
+        batch = [message(topic), message(topic, type="é" * 200), message(topic)]
+        first, second, third = await publisher.publish(batch)
+        assert (first, third) == (Sent(), Sent())
+        assert isinstance(second, Failed)
+        assert len(await live.read(topic, 2)) == 2
