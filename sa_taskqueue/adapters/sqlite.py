@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -81,7 +81,7 @@ _TEXTS = (
 class _UtcText(sqlite.DATETIME):
     """SQLAlchemy's DATETIME, read as UTC at once: with the zone set afterwards it takes seven times as long."""
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:
         return _moment
 
 

@@ -39,12 +39,15 @@ class Source(Protocol[S]):
 
     async def claim(self) -> tuple[Sequence[S], bool]:
         """Shares that are held now, and whether more may be had at once."""
+        ...
 
     async def deliver(self, share: S) -> None:
         """Send it and write what became of it."""
+        ...
 
     async def put_off(self, share: S, delay: float) -> None:
         """Give it back, due again after so many seconds, no attempt counted."""
+        ...
 
 
 class Pipeline(Generic[S]):

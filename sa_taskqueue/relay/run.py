@@ -134,7 +134,7 @@ class Run:
         await self._portal.open_lanes()
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        parts = [self._upkeep.run(), self._keeper.run()]
+        parts: list[Coroutine[Any, Any, None]] = [self._upkeep.run(), self._keeper.run()]
         if self._queue.notify:
             listener = Listener(self._portal.engine, channel_of(self._queue.outbox_table), self._wake_all)
             parts.append(listener.run())

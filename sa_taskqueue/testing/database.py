@@ -141,10 +141,13 @@ class Line:
         self._async_connection: AsyncConnection | None = None
         engine = database.engine
         if isinstance(engine, Engine):
-            self._connection = engine.connect()
+            connection: Connection | None = engine.connect()
         else:
             self._async_connection = database.loop.run(_connect(engine))
-            self._connection = self._async_connection.sync_connection  # type: ignore[assignment]
+            connection = self._async_connection.sync_connection
+        if connection is None:
+            raise RuntimeError("the connection was not opened")
+        self._connection = connection
         self._step(lambda connection: apply_worker_settings(connection, database.adapter, isolation=self._isolation))
 
     def run(self, operation: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
