@@ -153,6 +153,10 @@ def kill_all_others(engine: Engine, server: str) -> None:
             others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             connection.execute(text(f"SELECT pg_terminate_backend(pid) {others}"))
             return
-        others = "FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
-        for number in connection.execute(text(f"SELECT id {others}")).scalars().all():
+        # MySQL's information_schema fails (3854) on a statement with the bytes of an id in it, which it would show.
+        others = {
+            "mysql": "processlist_id AS id FROM performance_schema.threads WHERE processlist_db = database()",
+            "mariadb": "id FROM information_schema.processlist WHERE db = database()",
+        }[server]
+        for number in connection.execute(text(f"SELECT {others} HAVING id <> connection_id()")).scalars().all():
             connection.execute(text(f"KILL {number}"))
