@@ -123,13 +123,12 @@ class BatchExecutor:
         except TaskQueueError as error:
             return self._after_raise(running, error)
         definition = running.batch.definition
-        settlements = [
-            running.decided.get(index) or self._outcomes.returned(task.claimed, definition, chosen[index])
-            for index, task in enumerate(running.batch.members)
-        ]
-        if isinstance(value, Outcome) and not any(map(keeps_work, settlements)):
-            return self._undone(running, settlements)
-        return self._close(running, settlements)
+        members = running.batch.members
+        answered = [self._outcomes.returned(task.claimed, definition, chosen[at]) for at, task in enumerate(members)]
+        if isinstance(value, Outcome) and not any(map(keeps_work, answered)):
+            # Also what a savepoint decided: its work is undone with the rest, or the rest would be there twice.
+            return self._undone(running, answered)
+        return self._close(running, [running.decided.get(at) or each for at, each in enumerate(answered)])
 
     def _after_raise(self, running: Running, error: BaseException) -> dict[HeldTask, End]:
         unit, members = running.unit, running.batch.members
